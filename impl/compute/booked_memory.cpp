@@ -5,9 +5,9 @@
 namespace shardrec::compute {
 namespace {
 
-class BookedBlock final : public MemoryBlock {
+class BookedBlock final : public Allocation {
  public:
-  BookedBlock(std::unique_ptr<MemoryBlock> block, BookedBytes booked)
+  BookedBlock(std::unique_ptr<Allocation> block, BookedBytes booked)
       : block_(std::move(block)),
         booked_(std::move(booked)),
         bytes_(static_cast<int64_t>(block_->size)) {
@@ -18,7 +18,7 @@ class BookedBlock final : public MemoryBlock {
   ~BookedBlock() override { booked_->fetch_sub(bytes_, std::memory_order_relaxed); }
 
  private:
-  std::unique_ptr<MemoryBlock> block_;
+  std::unique_ptr<Allocation> block_;
   BookedBytes booked_;
   int64_t bytes_;
 };
@@ -29,11 +29,11 @@ class BookedMemory final : public Memory {
       : memory_(std::move(memory)), booked_(std::move(booked)) {}
 
   shardrec_device_type device() const noexcept override { return memory_->device(); }
-  std::unique_ptr<MemoryBlock> allocate(size_t bytes) override {
+  std::unique_ptr<Allocation> allocate(size_t bytes) override {
     return std::make_unique<BookedBlock>(memory_->allocate(bytes), booked_);
   }
   bool freeing_waits() const noexcept override { return memory_->freeing_waits(); }
-  std::unique_ptr<MemoryBlock> allocate_zeros(size_t bytes) override {
+  std::unique_ptr<Allocation> allocate_zeros(size_t bytes) override {
     return memory_->allocate_zeros(bytes);
   }
 

@@ -15,11 +15,11 @@
 namespace shardrec::compute {
 
 // Bytes that were allocated at once; freed with the object.
-struct MemoryBlock {
-  MemoryBlock() = default;
-  virtual ~MemoryBlock() = default;
-  MemoryBlock(const MemoryBlock&) = delete;
-  MemoryBlock& operator=(const MemoryBlock&) = delete;
+struct Allocation {
+  Allocation() = default;
+  virtual ~Allocation() = default;
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
 
   std::byte* data = nullptr;  // 64-byte aligned
   size_t size = 0;
@@ -35,11 +35,11 @@ class Memory {
   virtual shardrec_device_type device() const noexcept = 0;
   // At least `bytes` bytes of any content; some more where it will grow, so that steps of about one
   // size allocate nothing.
-  virtual std::unique_ptr<MemoryBlock> allocate(size_t bytes) = 0;
+  virtual std::unique_ptr<Allocation> allocate(size_t bytes) = 0;
   // Does freeing a block wait for more than its own users? Buffers free those that they have outgrown late then.
   virtual bool freeing_waits() const noexcept { return false; }
   // Zeros that take no memory until they are written, where the device can do that: for tables.
-  virtual std::unique_ptr<MemoryBlock> allocate_zeros(size_t bytes) = 0;
+  virtual std::unique_ptr<Allocation> allocate_zeros(size_t bytes) = 0;
 
  protected:
   Memory() = default;
@@ -72,8 +72,8 @@ class Buffer {
 
  private:
   std::shared_ptr<Memory> memory_;
-  std::unique_ptr<MemoryBlock> block_;
-  std::vector<std::unique_ptr<MemoryBlock>> outgrown_;  // freed with the buffer
+  std::unique_ptr<Allocation> block_;
+  std::vector<std::unique_ptr<Allocation>> outgrown_;  // freed with the buffer
 };
 
 // The memory of the CPU's back end, which is the host's.

@@ -4,7 +4,7 @@
 namespace shardrec::compute {
 namespace {
 
-struct GrowingBlock final : MemoryBlock {
+struct GrowingBlock final : Allocation {
   explicit GrowingBlock(size_t bytes) {
     data = memory_.resize(bytes);
     size = memory_.capacity();
@@ -14,7 +14,7 @@ struct GrowingBlock final : MemoryBlock {
   core::Scratch memory_;
 };
 
-struct ZeroBlock final : MemoryBlock {
+struct ZeroBlock final : Allocation {
   explicit ZeroBlock(size_t bytes) : pages_(bytes) {
     data = pages_.data();
     size = pages_.size();
@@ -27,10 +27,10 @@ struct ZeroBlock final : MemoryBlock {
 class CpuMemory final : public Memory {
  public:
   shardrec_device_type device() const noexcept override { return SHARDREC_DEVICE_CPU; }
-  std::unique_ptr<MemoryBlock> allocate(size_t bytes) override {
+  std::unique_ptr<Allocation> allocate(size_t bytes) override {
     return std::make_unique<GrowingBlock>(bytes);
   }
-  std::unique_ptr<MemoryBlock> allocate_zeros(size_t bytes) override {
+  std::unique_ptr<Allocation> allocate_zeros(size_t bytes) override {
     return std::make_unique<ZeroBlock>(bytes);
   }
 };

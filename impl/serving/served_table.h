@@ -37,7 +37,7 @@ struct ServedTable {
   std::vector<ColumnSlice> slices;  // they tile [0, dim), ascending
 
   // What the slices point into.
-  std::unique_ptr<compute::MemoryBlock> memory;
+  std::unique_ptr<compute::Allocation> memory;
   std::vector<std::shared_ptr<core::MappedFile>> files;
 };
 

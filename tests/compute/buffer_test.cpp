@@ -12,12 +12,12 @@ namespace {
 class LimitedMemory final : public Memory {
  public:
   shardrec_device_type device() const noexcept override { return SHARDREC_DEVICE_CUDA; }
-  std::unique_ptr<MemoryBlock> allocate(size_t bytes) override {
+  std::unique_ptr<Allocation> allocate(size_t bytes) override {
     if (exhausted) core::fail(SHARDREC_OUT_OF_MEMORY, "none is left");
     ++allocations;
     return cpu_memory()->allocate(bytes);
   }
-  std::unique_ptr<MemoryBlock> allocate_zeros(size_t bytes) override { return allocate(bytes); }
+  std::unique_ptr<Allocation> allocate_zeros(size_t bytes) override { return allocate(bytes); }
 
   int allocations = 0;
   bool exhausted = false;

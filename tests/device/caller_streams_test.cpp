@@ -23,7 +23,7 @@ class CallerStreams : public HeldStreamsTest {
       test.stream_->wait();  // it is the allocator's
     }
     PinnedMemory pinned;
-    std::unique_ptr<compute::MemoryBlock> there;
+    std::unique_ptr<compute::Allocation> there;
   };
   void send(Slot& slot) { caller_.copy(slot.there->data, slot.pinned.data(), slot.pinned.size()); }
   void fetch(Slot& slot) { caller_.copy(slot.pinned.data(), slot.there->data, slot.pinned.size()); }

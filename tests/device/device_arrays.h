@@ -57,7 +57,7 @@ class DeviceTest : public ::testing::Test {
    private:
     std::shared_ptr<compute::cuda::host::Stream> stream_;
     size_t bytes_;
-    std::unique_ptr<compute::MemoryBlock> block_;
+    std::unique_ptr<compute::Allocation> block_;
   };
 
   // A list on the device, as it is when all operations of the stream are over.

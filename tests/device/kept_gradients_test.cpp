@@ -1,4 +1,4 @@
-// Gradients that a device keeps over lookups are those that the CPU keeps, in the same slots.
+// Gradients that a device keeps over lookups are those that the CPU keeps, in the same entries.
 #include "compute/cuda/host/gradients/kept_gradients.h"
 
 #include <algorithm>
@@ -71,10 +71,10 @@ class KeptGradientsOnDevice : public DeviceTest {
     EXPECT_TRUE(compute::same_bits(there.block_start, here.block_start));
     const auto width = static_cast<size_t>(kept.width);
     const std::vector<const float*> gradients = read(there.gradients, count);
-    for (size_t slot = 0; slot < count; ++slot) {
-      const std::vector<float> gradient = read(gradients[slot], width);
-      const std::vector<float> expected(here.gradients[slot], here.gradients[slot] + width);
-      ASSERT_TRUE(compute::same_bits(gradient, expected)) << "slot " << slot;
+    for (size_t entry = 0; entry < count; ++entry) {
+      const std::vector<float> gradient = read(gradients[entry], width);
+      const std::vector<float> expected(here.gradients[entry], here.gradients[entry] + width);
+      ASSERT_TRUE(compute::same_bits(gradient, expected)) << "entry " << entry;
     }
   }
 

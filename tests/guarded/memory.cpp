@@ -22,7 +22,7 @@ size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
 
-class GuardedMemory::Block final : public compute::MemoryBlock {
+class GuardedMemory::Block final : public compute::Allocation {
  public:
   Block(std::shared_ptr<GuardedMemory> memory, size_t bytes) : memory_(std::move(memory)) {
     const std::scoped_lock lock(memory_->mutex_);
@@ -70,11 +70,11 @@ GuardedMemory::GuardedMemory() {
 
 GuardedMemory::~GuardedMemory() { munmap(first_, kAddresses); }
 
-std::unique_ptr<compute::MemoryBlock> GuardedMemory::allocate(size_t bytes) {
+std::unique_ptr<compute::Allocation> GuardedMemory::allocate(size_t bytes) {
   return std::make_unique<Block>(shared_from_this(), bytes + bytes / 16);
 }
 
-std::unique_ptr<compute::MemoryBlock> GuardedMemory::allocate_zeros(size_t bytes) {
+std::unique_ptr<compute::Allocation> GuardedMemory::allocate_zeros(size_t bytes) {
   return std::make_unique<Block>(shared_from_this(), bytes);
 }
 

@@ -21,8 +21,8 @@ class GuardedMemory final : public compute::Memory,
   ~GuardedMemory() override;
 
   shardrec_device_type device() const noexcept override { return SHARDREC_DEVICE_CPU; }
-  std::unique_ptr<compute::MemoryBlock> allocate(size_t bytes) override;
-  std::unique_ptr<compute::MemoryBlock> allocate_zeros(size_t bytes) override;
+  std::unique_ptr<compute::Allocation> allocate(size_t bytes) override;
+  std::unique_ptr<compute::Allocation> allocate_zeros(size_t bytes) override;
 
   void open() { protect(true); }
   void close() { protect(false); }

@@ -17,7 +17,7 @@
 namespace shardrec::test {
 namespace {
 
-struct FreshBlock final : compute::MemoryBlock {
+struct FreshBlock final : compute::Allocation {
   FreshBlock(size_t bytes, unsigned char byte) : memory_(compute::cpu_memory()->allocate(bytes)) {
     std::memset(memory_->data, byte, memory_->size);
     data = memory_->data;
@@ -25,17 +25,17 @@ struct FreshBlock final : compute::MemoryBlock {
   }
 
  private:
-  std::unique_ptr<compute::MemoryBlock> memory_;
+  std::unique_ptr<compute::Allocation> memory_;
 };
 
 class FreshMemory final : public compute::Memory {
  public:
   explicit FreshMemory(unsigned char byte) : byte_(byte) {}
   shardrec_device_type device() const noexcept override { return SHARDREC_DEVICE_CPU; }
-  std::unique_ptr<compute::MemoryBlock> allocate(size_t bytes) override {
+  std::unique_ptr<compute::Allocation> allocate(size_t bytes) override {
     return std::make_unique<FreshBlock>(bytes, byte_);
   }
-  std::unique_ptr<compute::MemoryBlock> allocate_zeros(size_t bytes) override {
+  std::unique_ptr<compute::Allocation> allocate_zeros(size_t bytes) override {
     return compute::cpu_memory()->allocate_zeros(bytes);
   }
 

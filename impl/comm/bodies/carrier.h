@@ -43,7 +43,7 @@ class MessageBuffer {
   virtual void publish(const std::byte* begin, const std::byte* end) const = 0;
 
   // Keeps alive what peers read.
-  virtual std::shared_ptr<const void> owner() const = 0;
+  virtual std::shared_ptr<const void> keep_alive() const = 0;
 
  protected:
   MessageBuffer() = default;

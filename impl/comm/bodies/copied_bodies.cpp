@@ -23,7 +23,7 @@ class CopiedBuffer final : public MessageBuffer {
   void publish(const std::byte* begin, const std::byte* end) const override {
     backend_.transfer().copy(host(begin), begin, static_cast<size_t>(end - begin));
   }
-  std::shared_ptr<const void> owner() const override { return memory_; }
+  std::shared_ptr<const void> keep_alive() const override { return memory_; }
 
  private:
   compute::Backend& backend_;

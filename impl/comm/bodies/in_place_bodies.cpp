@@ -15,7 +15,7 @@ class InPlaceBuffer final : public MessageBuffer {
 
   std::byte* resize(size_t bytes) override { return host_ = bodies_ = memory_->resize(bytes); }
   void publish(const std::byte* /*begin*/, const std::byte* /*end*/) const override {}
-  std::shared_ptr<const void> owner() const override { return memory_; }
+  std::shared_ptr<const void> keep_alive() const override { return memory_; }
 
  private:
   std::shared_ptr<compute::Buffer> memory_;

@@ -39,7 +39,7 @@ class SharedBuffer final : public MessageBuffer {
   void publish(const std::byte* /*begin*/, const std::byte* /*end*/) const override {
     backend_.marks()->set(*written_);
   }
-  std::shared_ptr<const void> owner() const override { return memory_; }
+  std::shared_ptr<const void> keep_alive() const override { return memory_; }
 
  private:
   // What peers read. The host has heads, and for bodies the room only: pages that nobody touches.

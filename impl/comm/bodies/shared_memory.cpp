@@ -20,7 +20,7 @@ Registry& registry() {
 
 }  // namespace
 
-SharedMemory::SharedMemory(const std::byte* host, std::unique_ptr<compute::MemoryBlock> bodies,
+SharedMemory::SharedMemory(const std::byte* host, std::unique_ptr<compute::Allocation> bodies,
                            size_t bytes, std::shared_ptr<compute::Mark> written)
     : host_(host), bodies_(std::move(bodies)), size_(bytes), written_(std::move(written)) {
   const std::lock_guard lock(registry().mutex);

@@ -27,7 +27,7 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
  public:
   // host: of messages of so many bytes; bodies: a block at least as long. It is found from now on, until
   // withdraw(), which comes before the host's memory is freed.
-  SharedMemory(const std::byte* host, std::unique_ptr<compute::MemoryBlock> bodies, size_t bytes,
+  SharedMemory(const std::byte* host, std::unique_ptr<compute::Allocation> bodies, size_t bytes,
                std::shared_ptr<compute::Mark> written);
   // Waits for readers that have set their marks. Those who have not hold on to it.
   ~SharedMemory();
@@ -52,7 +52,7 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
 
  private:
   const std::byte* host_;
-  std::unique_ptr<compute::MemoryBlock> bodies_;
+  std::unique_ptr<compute::Allocation> bodies_;
   size_t size_;
   std::shared_ptr<compute::Mark> written_;
   std::mutex mutex_;

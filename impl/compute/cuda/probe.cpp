@@ -97,7 +97,7 @@ class DeviceProbe {
     return {static_cast<T*>(static_cast<void*>(host_->data)), static_cast<size_t>(count)};
   }
   template <class T>
-  void send(MemoryBlock& to, int64_t count) {
+  void send(Allocation& to, int64_t count) {
     backend_.transfer().copy(to.data, host_->data, bytes(count) * sizeof(T));
     backend_.wait();
   }
@@ -173,7 +173,7 @@ class DeviceProbe {
   Backend& backend_;
   DeviceProbeSizes sizes_;
   core::Control* control_;
-  std::unique_ptr<MemoryBlock> table_, out_, ids_, lengths_, chunk_ids_, host_;
+  std::unique_ptr<Allocation> table_, out_, ids_, lengths_, chunk_ids_, host_;
   bool quiet_ = true;
 };
 

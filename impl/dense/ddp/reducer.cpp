@@ -36,7 +36,7 @@ Reducer::Reducer(std::shared_ptr<comm::Communicator> communicator, comm::Collect
                 .sums = comm::PipelinedChannel(communicator_->open_channel(comm::Purpose::kDense))},
       sums_(communicator_->size()),
       bucket_of_(parameters_.size()),
-      marks_(std::make_unique<std::atomic<Mark>[]>(parameters_.size())),
+      readiness_(std::make_unique<std::atomic<Readiness>[]>(parameters_.size())),
       ready_at_(parameters_.size(), kNever),
       used_before_(parameters_.size(), 0) {
   order_is_final_ = options_.order == BucketOrder::kReverse;
@@ -145,7 +145,7 @@ void Reducer::start_step(bool sync, bool shadow) {
   recording_ = sync && !shadow && !order_is_final_;
   sync_ = sync;
   shadow_ = shadow;
-  for (size_t i = 0; i < parameters_.size(); ++i) marks_[i].store(Mark::kNone);
+  for (size_t i = 0; i < parameters_.size(); ++i) readiness_[i].store(Readiness::kNone);
   for (size_t b = 0; b < buckets_.size(); ++b) {
     pending_[b].store(static_cast<int32_t>(buckets_[b].parameters.size()));
   }
@@ -163,18 +163,18 @@ void Reducer::start_step(bool sync, bool shadow) {
   state_.store(State::kOpen);
 }
 
-void Reducer::require_open(int64_t parameter, Mark mark) const {
+void Reducer::require_open(int64_t parameter, Readiness mark) const {
   const State state = state_.load();
   if (state == State::kOpen) return;
   core::fail(SHARDREC_INVALID_STATE,
              core::sentence("parameter \"", parameters_[static_cast<size_t>(parameter)].name,
-                            "\" was marked ", mark == Mark::kReady ? "ready" : "unused",
+                            "\" was marked ", mark == Readiness::kReady ? "ready" : "unused",
                             state == State::kEnded ? " after end" : " before begin"),
              {.position = parameter});
 }
 
-void Reducer::refuse_mark(int64_t parameter, Mark mark, Mark before) const {
-  const auto word = [](Mark its) { return its == Mark::kReady ? "ready" : "unused"; };
+void Reducer::refuse_mark(int64_t parameter, Readiness mark, Readiness before) const {
+  const auto word = [](Readiness its) { return its == Readiness::kReady ? "ready" : "unused"; };
   core::fail(SHARDREC_INVALID_STATE,
              core::sentence("parameter \"", parameters_[static_cast<size_t>(parameter)].name,
                             "\" was marked ", word(mark), ", but it was marked ", word(before),
@@ -185,8 +185,8 @@ void Reducer::refuse_mark(int64_t parameter, Mark mark, Mark before) const {
 void Reducer::require_unmarked(int64_t first, int64_t count) const {
   if (!takes_marks() || !sync_) return;
   for (int64_t i = first; i < first + count; ++i) {
-    const Mark before = marks_[static_cast<size_t>(i)].load();
-    if (before != Mark::kNone) refuse_mark(i, Mark::kReady, before);
+    const Readiness before = readiness_[static_cast<size_t>(i)].load();
+    if (before != Readiness::kNone) refuse_mark(i, Readiness::kReady, before);
   }
 }
 
@@ -196,22 +196,24 @@ void Reducer::mark_unused(int64_t first, int64_t count) {
                "a parameter was marked unused, but the option DDP_UNUSED is ERROR; MARK and ZERO "
                "accept it");
   }
-  mark(first, count, Mark::kUnused);
+  mark(first, count, Readiness::kUnused);
 }
 
-void Reducer::mark(int64_t first, int64_t count, Mark mark) {
+void Reducer::mark(int64_t first, int64_t count, Readiness mark) {
   const auto size = static_cast<int64_t>(parameters_.size());
   if (first < 0 || count < 0 || first > size || count > size - first) {
-    core::fail(SHARDREC_INVALID_ARGUMENT,
-               core::sentence("parameters ", first, " to ", first, " + ", count,
-                              " were marked; there are ", size),
-               {.value = first, .limit = size});
+    core::fail(
+        SHARDREC_INVALID_ARGUMENT,
+        core::sentence(count == 1 ? core::sentence("parameter ", first, " was")
+                                  : core::sentence(count, " parameters from ", first, " on were"),
+                       " marked; there are ", size, ", numbered from 0"),
+        {.value = first, .limit = size});
   }
   for (int64_t i = first; i < first + count; ++i) {
     require_open(i, mark);
     const auto at = static_cast<size_t>(i);
-    Mark before = Mark::kNone;
-    if (!marks_[at].compare_exchange_strong(before, mark)) {
+    Readiness before = Readiness::kNone;
+    if (!readiness_[at].compare_exchange_strong(before, mark)) {
       if (!sync_ && before == mark) continue;  // backward may go over a layer several times
       refuse_mark(i, mark, before);
     }
@@ -230,11 +232,11 @@ void Reducer::end() {
     core::fail(SHARDREC_INVALID_STATE, "end was called without a begin before it");
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const bool ready = marks_[i].load() == Mark::kReady;
+    const bool ready = readiness_[i].load() == Readiness::kReady;
     if (!sync_) {
       if (ready) used_before_[i] = 1;
     } else if (!ready && options_.unused != Unused::kError) {
-      marks_[i].store(Mark::kUnused);
+      readiness_[i].store(Readiness::kUnused);
     }
   }
   state_.store(State::kEnded);
@@ -291,7 +293,7 @@ bool Reducer::shadow_step() {
   communicator_->check_before("ddp: join");
   settle_order("ddp: join");
   start_step(true, true);
-  for (size_t i = 0; i < parameters_.size(); ++i) marks_[i].store(Mark::kUnused);
+  for (size_t i = 0; i < parameters_.size(); ++i) readiness_[i].store(Readiness::kUnused);
   state_.store(State::kEnded);
   wait();
   return all_joined_;

@@ -101,7 +101,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   // Collective once, where the order is recorded: in the second step with sync.
   void begin(bool sync);
-  void mark_ready(int64_t first, int64_t count) { mark(first, count, Mark::kReady); }
+  void mark_ready(int64_t first, int64_t count) { mark(first, count, Readiness::kReady); }
   void mark_unused(int64_t first, int64_t count);
   // Waits for nobody but for peers that are more than a step behind.
   void end();
@@ -129,11 +129,11 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
  private:
   using Clock = std::chrono::steady_clock;
   enum class State : uint8_t { kIdle, kOpen, kEnded };
-  enum class Mark : uint8_t { kNone, kReady, kUnused };
+  enum class Readiness : uint8_t { kNone, kReady, kUnused };
 
-  void mark(int64_t first, int64_t count, Mark mark);
-  void require_open(int64_t parameter, Mark mark) const;
-  [[noreturn]] void refuse_mark(int64_t parameter, Mark mark, Mark before) const;
+  void mark(int64_t first, int64_t count, Readiness mark);
+  void require_open(int64_t parameter, Readiness mark) const;
+  [[noreturn]] void refuse_mark(int64_t parameter, Readiness mark, Readiness before) const;
   void lay_out(std::span<const int32_t> order);
   void record_order();
   // Before every step with sync, of ranks that have joined too.
@@ -183,7 +183,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::atomic<State> state_{State::kIdle};
   bool sync_ = false;
   bool shadow_ = false;
-  std::unique_ptr<std::atomic<Mark>[]> marks_;       // by parameter
+  std::unique_ptr<std::atomic<Readiness>[]> readiness_;  // by parameter
   std::unique_ptr<std::atomic<int32_t>[]> pending_;  // by bucket: parameters that are not marked
   std::atomic<size_t> complete_{0};                  // buckets
   std::atomic<uint32_t> marked_{0};

@@ -81,9 +81,9 @@ void Reducer::launch(size_t bucket) {
   BucketHead head{.has_gradients = shadow_ ? 0U : 1U, .joined = shadow_ ? 1U : 0U, .steps = steps_};
   for (size_t s = 0; s < its.parameters.size(); ++s) {
     const auto parameter = static_cast<size_t>(its.parameters[s]);
-    const Mark mark = marks_[parameter].load();
-    used_[s] = !shadow_ && (mark == Mark::kReady || used_before_[parameter] != 0) ? 1 : 0;
-    if (mark == Mark::kNone && head.verdict == BucketVerdict::kReady) {
+    const Readiness mark = readiness_[parameter].load();
+    used_[s] = !shadow_ && (mark == Readiness::kReady || used_before_[parameter] != 0) ? 1 : 0;
+    if (mark == Readiness::kNone && head.verdict == BucketVerdict::kReady) {
       head.verdict = BucketVerdict::kNotReady;
       head.parameter = its.parameters[s];
       head.has_gradients = 0;
@@ -159,8 +159,8 @@ void Reducer::call_hook(size_t bucket) {
   };
   each([&](size_t s, std::span<std::byte> part, const std::byte* gradient) {
     const auto parameter = static_cast<size_t>(its.parameters[s]);
-    const bool used =
-        !shadow_ && (marks_[parameter].load() == Mark::kReady || used_before_[parameter] != 0);
+    const bool used = !shadow_ && (readiness_[parameter].load() == Readiness::kReady ||
+                                   used_before_[parameter] != 0);
     if (used) {
       std::copy_n(gradient, part.size(), part.begin());
     } else {

@@ -173,10 +173,10 @@ void Backward::post(const InputExchange& input, uint64_t lookup, Finish how) {
     exchange_.post(lookup,
                    codec_->encode_gradients(input.routed(), packing_.messages(), packing_.bodies(),
                                             context_.backend()),
-                   codec_->owner());
+                   codec_->keep_alive());
   } else {
     packing_.publish(exchange_.buffer());
-    lent_->messages = exchange_.buffer().owner();
+    lent_->messages = exchange_.buffer().keep_alive();
     exchange_.post(lookup, packing_.messages(), lent_);
   }
 }

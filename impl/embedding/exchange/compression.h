@@ -62,7 +62,7 @@ class WireCodec {
                                                      comm::MessageBuffer& memory);
 
   // Keeps what was encoded alive; it is written again by the next encoding.
-  std::shared_ptr<const void> owner() const { return buffer_->owner(); }
+  std::shared_ptr<const void> keep_alive() const { return buffer_->keep_alive(); }
 
  private:
   enum class Way : uint8_t { kEncode, kDecode };

@@ -40,13 +40,13 @@ class Exchange {
   // reclaimed.
   comm::MessageBuffer& buffer() { return *buffer_; }
 
-  // By rank, in buffer(), or in what owner keeps alive. lookup: number of the one they are of.
+  // By rank, in buffer(), or in what keep_alive keeps. lookup: number of the one they are of.
   void post(uint64_t lookup, std::span<const comm::ConstBytes> messages) {
-    post(lookup, messages, buffer_->owner());
+    post(lookup, messages, buffer_->keep_alive());
   }
   void post(uint64_t lookup, std::span<const comm::ConstBytes> messages,
-            std::shared_ptr<const void> owner) {
-    channel_.post(kind_, call_, lookup, messages, std::move(owner));
+            std::shared_ptr<const void> keep_alive) {
+    channel_.post(kind_, call_, lookup, messages, std::move(keep_alive));
     sent_bytes_ = bytes_to_others(messages, rank_);
   }
   // The messages of all ranks, until the channel lets go of them.

@@ -34,7 +34,7 @@ void InputExchange::post(uint64_t lookup) {
   Outgoing& outgoing = outgoing_[turn_];
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = lookup, .deadline_kind = comm::DeadlineKind::kStep};
-  outgoing.ticket = channel_->post(operation, routed_.messages(), outgoing.buffer->owner());
+  outgoing.ticket = channel_->post(operation, routed_.messages(), outgoing.buffer->keep_alive());
   outgoing.posted = true;
   turn_ = 1 - turn_;
   count_sent();

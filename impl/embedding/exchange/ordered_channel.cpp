@@ -19,7 +19,7 @@ OrderedChannel::~OrderedChannel() {
 
 void OrderedChannel::post(ExchangeKind kind, const char* name, uint64_t detail,
                           std::span<const comm::ConstBytes> messages,
-                          std::shared_ptr<const void> owner) {
+                          std::shared_ptr<const void> keep_alive) {
   const comm::Operation operation{.name = name,
                                   .kind = static_cast<uint32_t>(kind),
                                   .detail = detail,
@@ -31,7 +31,7 @@ void OrderedChannel::post(ExchangeKind kind, const char* name, uint64_t detail,
                {.limit = static_cast<int64_t>(held_.size()), .operation = name});
   }
   bodies_.finish_writing();
-  held_[held_count_].ticket = channel_->post(operation, messages, std::move(owner));
+  held_[held_count_].ticket = channel_->post(operation, messages, std::move(keep_alive));
   posted_ = true;
 }
 
@@ -45,8 +45,8 @@ std::span<const comm::ConstBytes> OrderedChannel::receive() {
 
 std::span<const comm::ConstBytes> OrderedChannel::exchange(
     ExchangeKind kind, const char* name, uint64_t detail,
-    std::span<const comm::ConstBytes> messages, std::shared_ptr<const void> owner) {
-  post(kind, name, detail, messages, std::move(owner));
+    std::span<const comm::ConstBytes> messages, std::shared_ptr<const void> keep_alive) {
+  post(kind, name, detail, messages, std::move(keep_alive));
   return receive();
 }
 

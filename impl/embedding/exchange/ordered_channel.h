@@ -49,11 +49,11 @@ class OrderedChannel {
   // nothing was exchanged.
   std::span<const comm::ConstBytes> exchange(ExchangeKind kind, const char* name, uint64_t detail,
                                              std::span<const comm::ConstBytes> messages,
-                                             std::shared_ptr<const void> owner);
+                                             std::shared_ptr<const void> keep_alive);
   // The same in two halves, for work while messages travel; nothing else is exchanged in between,
   // nor settled. What this rank sends to itself may be written until receive().
   void post(ExchangeKind kind, const char* name, uint64_t detail,
-            std::span<const comm::ConstBytes> messages, std::shared_ptr<const void> owner);
+            std::span<const comm::ConstBytes> messages, std::shared_ptr<const void> keep_alive);
   std::span<const comm::ConstBytes> receive();
   // For calls that exchange something: the two halves may be those of two calls. Throws
   // INVALID_STATE where the first half was posted and not received.

@@ -47,7 +47,7 @@ void Forward::exchange_sums(const InputExchange& input, uint64_t lookup, int32_t
     partial_sums_.compute_own(backend);
     const auto coded = codec_->encode_outputs(input.inbox(), partial_sums_.bodies(), backend);
     timer.next(Phase::kOutputExchange);
-    exchange_.post(lookup, coded, codec_->owner());
+    exchange_.post(lookup, coded, codec_->keep_alive());
     timer.next(Phase::kLookup);
   } else {
     timer.next(Phase::kOutputExchange);

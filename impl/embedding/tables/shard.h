@@ -61,8 +61,8 @@ class Shard {
   int64_t rows_ = 0;
   int64_t width_ = 0;
   compute::Element element_ = compute::Element::kFloat32;
-  std::unique_ptr<compute::MemoryBlock> weights_;
-  std::unique_ptr<compute::MemoryBlock> state_memory_;
+  std::unique_ptr<compute::Allocation> weights_;
+  std::unique_ptr<compute::Allocation> state_memory_;
   std::vector<float*> matrices_;
   std::vector<float*> row_values_;  // [value * ranges + range]
   std::vector<compute::ColumnRange> columns_;

@@ -1,4 +1,4 @@
-// KeptGradients on the CPU: a slot per row, so that a merge moves no gradients.
+// KeptGradients on the CPU: an entry per row, so that a merge moves no gradients.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ class SlottedGradients final : public KeptGradients {
   int64_t width_;
   const Context& context_;
   std::vector<int64_t> rows_;
-  std::vector<uint32_t> slots_;    // by place in rows_
-  std::vector<float*> gradients_;  // by slot
+  std::vector<uint32_t> entries_;  // by place in rows_
+  std::vector<float*> gradients_;  // by entry
   std::vector<Buffer> pool_;       // gradients of the rows that were new in the k-th add
   size_t adds_ = 0;
-  // Of a merge: the new lists, and the slot of each incoming row.
+  // Of a merge: the new lists, and the entry of each incoming row.
   std::vector<int64_t> merged_rows_;
-  std::vector<uint32_t> merged_slots_;
+  std::vector<uint32_t> merged_entries_;
   std::vector<uint32_t> targets_;
   // Of a job.
   std::vector<int64_t> run_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kLegacyDefaultStream = 0;
 
-std::unique_ptr<MemoryBlock> host_zeros(size_t bytes) {
+std::unique_ptr<Allocation> host_zeros(size_t bytes) {
   try {
     return make_pinned_memory()->allocate_zeros(bytes);
   } catch (const core::Error&) {

@@ -34,7 +34,7 @@ class HeldMemory {
   int64_t bytes_;
   std::shared_ptr<Stream> stream_;  // null on the CPU
   std::optional<Event> of_caller_;  // where the legacy default stream was
-  std::unique_ptr<MemoryBlock> block_;
+  std::unique_ptr<Allocation> block_;
 };
 
 }  // namespace shardrec::compute::cuda::host

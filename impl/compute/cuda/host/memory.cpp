@@ -21,7 +21,7 @@ std::byte* allocate_pinned(size_t bytes) {
 // All that was outgrown is together no more than this.
 size_t size_with_growth(size_t bytes) { return std::bit_ceil(std::max<size_t>(bytes, 64)); }
 
-struct DeviceBlock final : MemoryBlock {
+struct DeviceBlock final : Allocation {
   DeviceBlock(std::shared_ptr<Stream> stream, size_t bytes) : stream_(std::move(stream)) {
     data = static_cast<std::byte*>(allocator_.get(*stream_, bytes));
     size = bytes;
@@ -38,10 +38,10 @@ class DeviceMemory final : public Memory {
   explicit DeviceMemory(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
 
   shardrec_device_type device() const noexcept override { return SHARDREC_DEVICE_CUDA; }
-  std::unique_ptr<MemoryBlock> allocate(size_t bytes) override {
+  std::unique_ptr<Allocation> allocate(size_t bytes) override {
     return std::make_unique<DeviceBlock>(stream_, bytes + bytes / 16 + 1);
   }
-  std::unique_ptr<MemoryBlock> allocate_zeros(size_t bytes) override {
+  std::unique_ptr<Allocation> allocate_zeros(size_t bytes) override {
     auto block = std::make_unique<DeviceBlock>(stream_, bytes + 1);
     require(table().fill(stream_->handle(), block->data, 0, bytes),
             core::sentence("zero ", bytes, " bytes on device ", stream_->device()));
@@ -52,7 +52,7 @@ class DeviceMemory final : public Memory {
   std::shared_ptr<Stream> stream_;
 };
 
-struct PinnedBlock final : MemoryBlock {
+struct PinnedBlock final : Allocation {
   explicit PinnedBlock(size_t bytes) : memory_(bytes) {
     data = memory_.data();
     size = memory_.size();
@@ -65,11 +65,11 @@ struct PinnedBlock final : MemoryBlock {
 class PinnedHostMemory final : public Memory {
  public:
   shardrec_device_type device() const noexcept override { return SHARDREC_DEVICE_CPU; }
-  std::unique_ptr<MemoryBlock> allocate(size_t bytes) override {
+  std::unique_ptr<Allocation> allocate(size_t bytes) override {
     return std::make_unique<PinnedBlock>(size_with_growth(bytes));
   }
   bool freeing_waits() const noexcept override { return true; }
-  std::unique_ptr<MemoryBlock> allocate_zeros(size_t bytes) override {
+  std::unique_ptr<Allocation> allocate_zeros(size_t bytes) override {
     auto block = std::make_unique<PinnedBlock>(bytes + 1);
     std::memset(block->data, 0, block->size);
     return block;

@@ -70,12 +70,12 @@ typedef struct shardrec_cuda_single_occurrences {
 
 // Gradients of rows that are kept over lookups.
 
-// compute::KeptGradients: each row has a slot, numbered as the rows came, and a slot the gradient's
+// compute::KeptGradients: each row has an entry, numbered as the rows came, and an entry the gradient's
 // address. Rows ascend.
 typedef struct shardrec_cuda_kept_rows {
   int64_t *rows;      // [count]
-  uint32_t *slots;    // [count]: of each row
-  float **gradients;  // [count]: by slot
+  uint32_t *entries;  // [count]: of each row
+  float **gradients;  // [count]: by entry
   int64_t count;
 } shardrec_cuda_kept_rows;
 
@@ -87,7 +87,7 @@ typedef struct shardrec_cuda_kept_addition {
   const float *gradients;
   int64_t count;
   int64_t width;
-  uint32_t *places;      // [count]: kept rows below each; then its slot
+  uint32_t *places;      // [count]: kept rows below each; then its entry
   uint32_t *new_before;  // [count + 1]: new rows below each, and all
   void *room;  // of find_new_rows, room_bytes; null: room_bytes is set, and nothing else done
   uint64_t room_bytes;

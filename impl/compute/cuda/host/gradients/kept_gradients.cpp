@@ -23,7 +23,7 @@ shardrec_cuda_kept_rows list_in(Buffer& memory, int64_t count) {
   at += rows * sizeof(int64_t);
   list.gradients = static_cast<float**>(static_cast<void*>(at));
   at += rows * sizeof(float*);
-  list.slots = static_cast<uint32_t*>(static_cast<void*>(at));
+  list.entries = static_cast<uint32_t*>(static_cast<void*>(at));
   return list;
 }
 
@@ -99,7 +99,7 @@ void SlottedGradients::finish() {
 void SlottedGradients::describe(RowUpdate& job) const {
   job.rows = kept().rows;
   job.run = static_cast<const int64_t*>(static_cast<const void*>(run_.data()));
-  job.bags = kept().slots;
+  job.bags = kept().entries;
   job.weights = nullptr;
   job.gradients = kept().gradients;
   job.blocks = static_cast<const uint32_t*>(static_cast<const void*>(blocks_.data()));

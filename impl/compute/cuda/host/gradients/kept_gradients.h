@@ -1,4 +1,4 @@
-// KeptGradients on a device: a slot per row, so that a merge moves no gradients. The host learns how many
+// KeptGradients on a device: an entry per row, so that a merge moves no gradients. The host learns how many
 // rows of an addition are new before there is room for them.
 //
 // Thread rule: that of the stream.

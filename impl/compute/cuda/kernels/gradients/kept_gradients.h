@@ -31,7 +31,7 @@ SHARDREC_KERNEL(8) merge_kept_rows(shardrec_cuda_kept_addition job) {
     const int64_t row = kept.rows[number];
     const int64_t place = number + job.new_before[count_below(job.rows, job.count, row)];
     merged.rows[place] = row;
-    merged.slots[place] = kept.slots[number];
+    merged.entries[place] = kept.entries[number];
     merged.gradients[number] = kept.gradients[number];
     return;
   }
@@ -40,15 +40,15 @@ SHARDREC_KERNEL(8) merge_kept_rows(shardrec_cuda_kept_addition job) {
   const uint32_t new_rows = job.new_before[i];
   const uint32_t kept_below = job.places[i];
   if (job.new_before[i + 1] == new_rows) {
-    job.places[i] = kept.slots[kept_below];
+    job.places[i] = kept.entries[kept_below];
     return;
   }
   const int64_t place = int64_t{kept_below} + new_rows;
-  const int64_t slot = kept.count + new_rows;
+  const int64_t entry = kept.count + new_rows;
   merged.rows[place] = job.rows[i];
-  merged.slots[place] = static_cast<uint32_t>(slot);
-  merged.gradients[slot] = job.new_gradients + new_rows * job.width;
-  job.places[i] = static_cast<uint32_t>(slot);
+  merged.entries[place] = static_cast<uint32_t>(entry);
+  merged.gradients[entry] = job.new_gradients + new_rows * job.width;
+  job.places[i] = static_cast<uint32_t>(entry);
 }
 
 SHARDREC_DEVICE float sum_of(float a, float b) { return __fadd_rn(a, b); }
@@ -57,7 +57,7 @@ SHARDREC_DEVICE float4 sum_of(const float4& a, const float4& b) {
                      __fadd_rn(a.w, b.w));
 }
 
-// A group of lanes for each added row: a new one is copied into its slot, others are added.
+// A group of lanes for each added row: a new one is copied into its entry, others are added.
 template <class Number>
 SHARDREC_KERNEL(8)
 add_kept_gradients(shardrec_cuda_kept_addition job) {
@@ -67,9 +67,9 @@ add_kept_gradients(shardrec_cuda_kept_addition job) {
   const auto width = static_cast<int>(job.width * int64_t{sizeof(float)} / int64_t{sizeof(Number)});
   const auto* const from =
       static_cast<const Number*>(static_cast<const void*>(job.gradients + i * job.width));
-  const int64_t slot = job.places[i];
-  auto* const to = static_cast<Number*>(static_cast<void*>(job.merged.gradients[slot]));
-  const bool known = slot < job.kept.count;
+  const int64_t entry = job.places[i];
+  auto* const to = static_cast<Number*>(static_cast<void*>(job.merged.gradients[entry]));
+  const bool known = entry < job.kept.count;
   const int lanes = 1 << job.lane_bits;
   for (int c = static_cast<int>(number) & (lanes - 1); c < width; c += lanes) {
     const Number gradient = from[c];
