@@ -1,6 +1,5 @@
 #include "plan/bytes.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -31,11 +30,13 @@ bool keeps_own_row_values(const Model& model, size_t table) {
 }
 
 bool is_first_of_its_rows(const std::vector<Box>& boxes, size_t box) {
-  return std::none_of(
-      boxes.begin(), boxes.begin() + static_cast<ptrdiff_t>(box), [&](const Box& other) {
-        return other.cells.row == boxes[box].cells.row &&
-               other.cells.rows == boxes[box].cells.rows && other.rank == boxes[box].rank;
-      });
+  // Those that begin at one row are neighbours.
+  for (size_t other = box; other > 0 && boxes[other - 1].cells.row == boxes[box].cells.row;
+       --other) {
+    const Box& before = boxes[other - 1];
+    if (before.cells.rows == boxes[box].cells.rows && before.rank == boxes[box].rank) return false;
+  }
+  return true;
 }
 
 }  // namespace

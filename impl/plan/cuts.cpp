@@ -22,7 +22,6 @@ Range column_cut(int64_t dim, int64_t parts, int64_t part) {
 }
 
 int64_t column_parts(int64_t dim, int64_t most, int64_t min_columns) {
-  if (min_columns <= 1) return most;
   int64_t parts = std::clamp<int64_t>(dim / min_columns, 1, most);
   // The last part differs from the others by what is left of fours.
   const auto narrowest = [&] {

@@ -23,11 +23,10 @@ Range row_cut(int64_t rows, int64_t parts, int64_t part);
 
 // Near-equal widths for each part in order. From dim >= 4 * parts on they are multiples of 4,
 // except that the last part also takes dim mod 4 columns; below, the first dim mod parts are wider
-// by one, and parts may be empty.
+// by one.
 Range column_cut(int64_t dim, int64_t parts, int64_t part);
 
-// The most parts, up to `most`, of which each has at least min_columns columns (in [1, dim]). With
-// min_columns 1 always `most`: parts may then be empty.
+// The most parts, up to `most`, of which each has at least min_columns columns (in [1, dim]).
 int64_t column_parts(int64_t dim, int64_t most, int64_t min_columns);
 
 // The ranks of a topology that may own boxes of a table, ascending.

@@ -142,7 +142,6 @@ bool leaves_choice(const Placing& placing) {
       return placing.column_parts_over(placing.pool.ranks().size()) <
              std::ssize(placing.pool.ranks());
     case SHARDREC_SHARDING_GRID: {
-      if (placing.table.limits.min_columns <= 1) return false;
       const size_t nodes = placing.pool.nodes().size();
       return placing.column_parts_over(nodes) < static_cast<int64_t>(nodes);
     }

@@ -113,6 +113,14 @@ TEST_F(PlanCommand, TakesATopologyFromAFile) {
   EXPECT_EQ(plan({"--topology", scratch_.path("topology.json"), "--ranks", "2"}).exit_code, 2);
 }
 
+TEST_F(PlanCommand, RefusesAModelWithoutTables) {
+  scratch_.write("model.json", R"({"format": "shardrec-model-1", "tables": []})");
+  const Finished result = plan({"--ranks", "2", "--json"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("has no tables to plan for"), std::string::npos) << result.err;
+}
+
 TEST_F(PlanCommand, SaysWhatIsWrongWithAFile) {
   const Finished missing = run({"plan", "--model", scratch_.path("none.json")});
   EXPECT_EQ(missing.exit_code, 1);

@@ -181,7 +181,11 @@ TEST(MinColumns, LeaveFewerAndWiderParts) {
   EXPECT_EQ(column_parts(64, 8, 17), 3);
   EXPECT_EQ(column_parts(18, 8, 6), 2);  // three parts would be of 8, 4 and 6 columns
   EXPECT_EQ(column_parts(5, 8, 5), 1);
-  EXPECT_EQ(column_parts(3, 8, 1), 8);
+  EXPECT_EQ(column_parts(8, 8, 1), 8);
+  // Fewer columns than ranks.
+  EXPECT_EQ(column_parts(7, 8, 1), 7);
+  EXPECT_EQ(column_parts(64, 256, 1), 64);
+  EXPECT_EQ(column_parts(1, 8, 1), 1);
   std::mt19937 random(3);
   for (int i = 0; i < 20000; ++i) {
     const auto dim = static_cast<int64_t>(1 + random() % 200);
@@ -323,6 +327,29 @@ TEST(Limits, HoldForEveryKindOnRandomTopologies) {
         }
       }
     }
+  }
+}
+
+// Tables of fewer columns than ranks are cut for the least loaded ranks, and leave none of them empty.
+TEST(Limits, ColumnsOfManyTablesReachAllRanks) {
+  Model model;
+  for (int t = 0; t < 64; ++t) {
+    add_table(model, {.name = std::to_string(t), .rows = 1000, .dim = 64});
+  }
+  for (const auto& [topology, kind] : {std::pair{Topology{256, 8}, SHARDREC_SHARDING_COLUMN_WISE},
+                                       {Topology{512, 2}, SHARDREC_SHARDING_GRID}}) {
+    const Plan plan = make_plan(model, topology, kind);
+    check_tiling(plan, model);
+    const auto ranks = static_cast<size_t>(topology.ranks);
+    std::vector<int64_t> cells(ranks, 0);
+    for (size_t t = 0; t < plan.tables.size(); ++t) {
+      EXPECT_EQ(recognise(plan.tables[t], model.tables[t], topology), kind);
+      for (const Box& box : plan.tables[t].boxes) {
+        EXPECT_EQ(box.cells.cols, 1);
+        cells[static_cast<size_t>(box.rank)] += box.cells.area();
+      }
+    }
+    EXPECT_EQ(cells, std::vector<int64_t>(ranks, 64 * 64 * 1000 / topology.ranks));
   }
 }
 

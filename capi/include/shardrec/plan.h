@@ -7,7 +7,8 @@
  * The named kinds of sharding, for N ranks of which G are one node:
  *   table_wise         one box; tables by falling bytes, each to the rank with the fewest bytes so far
  *   row_wise           ceil(rows / N) rows each in rank order, the last short, empty boxes left out
- *   column_wise        as many near-equal widths as ranks, multiples of 4 where dim >= 4 N
+ *   column_wise        as many near-equal widths as ranks, multiples of 4 where dim >= 4 N; where dim < N
+ *                      single columns, on the ranks with the fewest bytes so far
  *   table_row_wise     a node as table_wise takes a rank (by bytes per rank); its ranks as row_wise
  *   table_column_wise  a node as table_wise takes a rank; its ranks as column_wise
  *   grid               columns over the nodes as column_wise, rows over the ranks inside as row_wise

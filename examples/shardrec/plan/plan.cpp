@@ -201,6 +201,7 @@ void print_json(const Planned& planned) {
 
 int plan(const PlanOptions& options) {
   const Model model = read_json(options.model, Model::from_json);
+  if (model.table_count() == 0) throw UserError(options.model + " has no tables to plan for.");
   const Plan made = make_plan(options, model);
   const std::string json = made.to_json();
   if (!options.output.empty()) {
