@@ -18,7 +18,7 @@ namespace {
 class CountingLog final : public ClickLog {
  public:
   explicit CountingLog(int64_t samples, int64_t fail_at = INT64_MAX)
-      : samples_(samples), fail_at_(fail_at), schema_{1, {}}, bad_lines_(false) {}
+      : samples_(samples), fail_at_(fail_at), schema_{1, {}}, bad_lines_({}) {}
   [[nodiscard]] const Schema& schema() const override { return schema_; }
   [[nodiscard]] const BadLines& bad_lines() const override { return bad_lines_; }
   [[nodiscard]] std::unique_ptr<Pass> open(Split) override {

@@ -143,7 +143,8 @@ TEST(Gzip, MovielensFindsItsSideFilesCompressedOrNot) {
   scratch.write("ml.inter.gz", compressed(ratings));
   scratch.write("ml.user.gz", compressed(users));
   scratch.write("ml.item", items);
-  const auto log = open_movielens({scratch.path("ml.inter.gz"), 0, true, 0});
+  const auto log =
+      open_movielens({.paths = {scratch.path("ml.inter.gz")}, .tolerance = {.strict = true}});
   EXPECT_EQ(log->schema().features.size(), 8u);
   EXPECT_EQ(log->schema().features[0].rows, 3);
 }

@@ -2,13 +2,16 @@
 // headers say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <filesystem>
 
 #include "command.h"
 #include "command/user_error.h"
 #include "data/click_log.h"
 #include "data/criteo_parser.h"
+#include "data/data_files.h"
 #include "data/hash_number.h"
 #include "data/line_reader.h"
 
@@ -89,8 +92,10 @@ TEST(CriteoParser, SaysWhatIsWrongWithALine) {
   Sample sample;
   EXPECT_EQ(parser.parse("1\t2", sample), "has 2 columns, not 40");
   EXPECT_EQ(parser.parse(tsv_line("1", "3", "0a") + "\t", sample), "has 41 columns, not 40");
-  EXPECT_EQ(parser.parse(tsv_line("2", "3", "0a"), sample), "label is '2', not 0 or 1");
-  EXPECT_EQ(parser.parse(tsv_line("", "3", "0a"), sample), "label is '', not 0 or 1");
+  EXPECT_EQ(parser.parse(tsv_line("2", "3", "0a"), sample),
+            "label is '2', not 0 or 1 (labels look like numbers: make them 1 and 0 first)");
+  EXPECT_EQ(parser.parse(tsv_line("", "3", "0a"), sample),
+            "label is '', not 0 or 1 (labels are missing)");
   EXPECT_EQ(parser.parse(tsv_line("1", "x", "0a"), sample), "I1 is 'x', not a number");
   EXPECT_EQ(parser.parse(tsv_line("1", "nan", "0a"), sample), "I1 is 'nan', not a number");
   EXPECT_EQ(parser.parse(tsv_line("1", "3", "zz"), sample),
@@ -139,7 +144,8 @@ TEST(CriteoLog, HeaderNamesTheColumnsInAnyOrder) {
     header += ",I" + std::to_string(i), row += "," + std::to_string(i);
   const test::Scratch scratch;
   scratch.write("log.csv", header + ",Label\n" + row + ",1\n");
-  const auto log = open_criteo({scratch.path("log.csv"), 0, true, 50});
+  const auto log = open_criteo(
+      {.paths = {scratch.path("log.csv")}, .tolerance = {.strict = true}, .rows_per_table = 50});
   Samples samples = read_all(*log, Split::kTrain);
   if (samples.size() == 0) samples = read_all(*log, Split::kTest);
   ASSERT_EQ(samples.size(), 1);
@@ -158,9 +164,9 @@ TEST(CriteoLog, RefusesAFileOfAnotherKind) {
   const test::Scratch scratch;
   scratch.write("log.csv", "a,b,c\n1,2,3\n");
   scratch.write("empty", "");
-  EXPECT_THROW((void)open_criteo({scratch.path("log.csv"), 0, false, 0}), UserError);
-  EXPECT_THROW((void)open_criteo({scratch.path("empty"), 0, false, 0}), UserError);
-  EXPECT_THROW((void)open_criteo({scratch.path("nothing"), 0, false, 0}), UserError);
+  EXPECT_THROW((void)open_criteo({.paths = {scratch.path("log.csv")}}), UserError);
+  EXPECT_THROW((void)open_criteo({.paths = {scratch.path("empty")}}), UserError);
+  EXPECT_THROW((void)open_criteo({.paths = {scratch.path("nothing")}}), UserError);
 }
 
 TEST(CriteoLog, SplitIsTheHashOfTheRowNumberAndUnreadableRowsCountOnce) {
@@ -171,7 +177,10 @@ TEST(CriteoLog, SplitIsTheHashOfTheRowNumberAndUnreadableRowsCountOnce) {
   }
   scratch.write("log", content);
   const uint64_t seed = 3;
-  const auto log = open_criteo({scratch.path("log"), seed, false, 50});
+  const auto log = open_criteo({.paths = {scratch.path("log")},
+                                .seed = seed,
+                                .tolerance = {.share = 0.05},
+                                .rows_per_table = 50});
   for (int repeat = 0; repeat < 2; ++repeat) {
     const Samples train = read_all(*log, Split::kTrain);
     const Samples test = read_all(*log, Split::kTest);
@@ -191,6 +200,187 @@ TEST(CriteoLog, SplitIsTheHashOfTheRowNumberAndUnreadableRowsCountOnce) {
   }
   ASSERT_EQ(log->bad_lines().first().size(), BadLines::kShown);
   for (const auto& line : log->bad_lines().first()) EXPECT_EQ(line.number % 50, 8);  // from 1
+}
+
+std::string with_label(const std::string& label, int lines) {
+  std::string text;
+  for (int i = 0; i < lines; ++i)
+    text += tsv_line(i % 3 == 0 ? "1" : label, std::to_string(i), "ab") + "\n";
+  return text;
+}
+
+std::string refusal_of(const ClickLogOptions& options) {
+  const auto log = open_criteo(options);
+  try {
+    read_all(*log, Split::kTrain);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(CriteoLog, MoreUnreadableLinesThanAreAllowedEndIt) {
+  const test::Scratch scratch;
+  std::string content;
+  for (int i = 0; i < 1000; ++i) {
+    content += i % 50 == 7 ? "broken\n" : tsv_line("1", std::to_string(i), "ab") + "\n";
+  }
+  scratch.write("log", content);
+  const std::string refusal = refusal_of({.paths = {scratch.path("log")}});
+  EXPECT_NE(refusal.find("lines are unreadable, more than 1.00 % (--max-unreadable)"),
+            std::string::npos)
+      << refusal;
+  EXPECT_NE(refusal.find(", line 58: has 1 columns, not 40"), std::string::npos) << refusal;
+  EXPECT_EQ(std::count(refusal.begin(), refusal.end(), '\n'), 3) << refusal;
+  EXPECT_EQ(refusal_of({.paths = {scratch.path("log")}, .tolerance = {.share = 0.04}}), "");
+  // Nothing at all is never enough.
+  scratch.write("log", tsv_line("5", "3", "ab") + "\n" + tsv_line("4", "3", "ab") + "\n");
+  EXPECT_NE(refusal_of({.paths = {scratch.path("log")}, .tolerance = {.share = 1}}), "");
+  scratch.write("log.csv", "label,i1\n");
+  EXPECT_THROW((void)refusal_of({.paths = {scratch.path("log.csv")}}), UserError);
+}
+
+TEST(CriteoLog, LabelsOfAnotherKindAreNamed) {
+  const test::Scratch scratch;
+  scratch.write("signed", with_label("-1", 90));
+  scratch.write("binary", with_label("0", 90));
+  scratch.write("decimal", with_label("0.0", 90));
+  scratch.write("ratings", with_label("4", 90));
+  scratch.write("words", with_label("no", 90));
+  const auto refusal = [&](const char* file, Labels labels) {
+    return refusal_of({.paths = {scratch.path(file)}, .labels = labels});
+  };
+  const auto expect = [&](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(refusal("signed", Labels::kBinary), "labels look like -1/1: --labels signed");
+  expect(refusal("binary", Labels::kSigned), "labels look like 0/1: --labels binary");
+  expect(refusal("ratings", Labels::kBinary), "label is '4', not 0 or 1 (labels look like numbers");
+  expect(refusal("words", Labels::kSigned), "label is 'no', not -1 or 1 (labels look like text");
+  EXPECT_EQ(refusal("signed", Labels::kSigned), "");
+  EXPECT_EQ(refusal("decimal", Labels::kBinary), "");
+  const auto signed_log = open_criteo(
+      {.paths = {scratch.path("signed")}, .labels = Labels::kSigned, .rows_per_table = 50});
+  const auto binary_log = open_criteo({.paths = {scratch.path("binary")}, .rows_per_table = 50});
+  const Samples one = read_all(*signed_log, Split::kTrain);
+  const Samples other = read_all(*binary_log, Split::kTrain);
+  ASSERT_EQ(one.size(), other.size());
+  for (int64_t i = 0; i < one.size(); ++i) ASSERT_EQ(one.label(i), other.label(i));
+}
+
+TEST(CriteoLog, AByteOrderMarkIsNoPartOfTheHeader) {
+  const test::Scratch scratch;
+  std::string text = "c1,label";  // not the default order
+  std::string row = "ab,1";
+  for (int i = 2; i <= kCriteoIds; ++i) text += ",c" + std::to_string(i), row += ",1";
+  for (int i = 1; i <= kCriteoDense; ++i) text += ",i" + std::to_string(i), row += ",2";
+  text += "\n" + row + "\n" + row + "\n" + row + "\n";
+  scratch.write("plain.csv", text);
+  scratch.write("marked.csv", "\xEF\xBB\xBF" + text);
+  std::string tabs = text;
+  std::replace(tabs.begin(), tabs.end(), ',', '\t');
+  scratch.write("marked.tsv", "\xEF\xBB\xBF" + tabs);
+  const auto plain = read_all(*open_criteo({.paths = {scratch.path("plain.csv")}}), Split::kTrain);
+  ASSERT_GT(plain.size(), 0);
+  for (const char* file : {"marked.csv", "marked.tsv"}) {
+    const auto marked = read_all(*open_criteo({.paths = {scratch.path(file)}}), Split::kTrain);
+    ASSERT_EQ(marked.size(), plain.size()) << file;
+    EXPECT_TRUE(std::ranges::equal(marked.ids(0), plain.ids(0))) << file;
+    EXPECT_EQ(marked.label(0), 1) << file;
+  }
+  scratch.write("wide.csv", std::string("\xFF\xFEl\0a\0", 6));
+  EXPECT_THROW((void)open_criteo({.paths = {scratch.path("wide.csv")}}), UserError);
+}
+
+// The same rows in one file and in three, with headers in any order.
+TEST(CriteoLog, FilesAreReadOneAfterAnother) {
+  const test::Scratch scratch;
+  std::string header = "label";
+  std::string turned = "c26";
+  for (int i = 1; i <= kCriteoDense; ++i) header += "\ti" + std::to_string(i);
+  for (int i = 1; i <= kCriteoIds; ++i) header += "\tc" + std::to_string(i);
+  for (int i = kCriteoIds - 1; i >= 1; --i) turned += "\tc" + std::to_string(i);
+  for (int i = kCriteoDense; i >= 1; --i) turned += "\ti" + std::to_string(i);
+  turned += "\tlabel";
+  std::string parts[3];
+  std::string all;
+  for (int i = 0; i < 300; ++i) {
+    const std::string number = std::to_string(i);
+    all += tsv_line(i % 2 == 0 ? "1" : "0", number, "ab") + "\n";
+    if (i < 100) parts[0] += tsv_line(i % 2 == 0 ? "1" : "0", number, "ab") + "\n";
+    if (i >= 100 && i < 120) parts[1] += tsv_line(i % 2 == 0 ? "1" : "0", number, "ab") + "\n";
+    if (i < 120) continue;
+    std::string line = "ab";
+    for (int k = 1; k < kCriteoIds; ++k) line += "\tab";
+    for (int k = 0; k < kCriteoDense; ++k) line += "\t" + number;
+    parts[2] += line + (i % 2 == 0 ? "\t1" : "\t0") + "\n";
+  }
+  scratch.write("all", all);
+  scratch.write("day_2", parts[0]);
+  scratch.write("day_10", header + "\n" + parts[1]);
+  scratch.write("day_011", turned + "\n" + parts[2]);
+  const auto one = open_criteo({.paths = {scratch.path("all")}, .rows_per_table = 50});
+  const auto three =
+      open_criteo({.paths = data_files({scratch.path("day_*")}), .rows_per_table = 50});
+  for (const Split split : {Split::kTrain, Split::kTest, Split::kTrain}) {
+    const Samples expected = read_all(*one, split);
+    const Samples found = read_all(*three, split);
+    ASSERT_EQ(found.size(), expected.size());
+    for (int64_t i = 0; i < found.size(); ++i) {
+      ASSERT_EQ(found.row(i), expected.row(i));
+      ASSERT_EQ(found.label(i), expected.label(i));
+      ASSERT_TRUE(std::ranges::equal(found.dense(i), expected.dense(i)));
+      ASSERT_TRUE(std::ranges::equal(found.ids(i), expected.ids(i)));
+    }
+  }
+  double before = -1;
+  const auto pass = three->open(Split::kTest);
+  for (Rows rows; pass->read(rows, 5);) {
+    EXPECT_GE(pass->fraction(), before);
+    before = pass->fraction();
+  }
+  EXPECT_DOUBLE_EQ(pass->fraction(), 1);
+}
+
+TEST(CriteoLog, WithoutLabelsEveryRowIsATestRow) {
+  const test::Scratch scratch;
+  std::string lines;
+  std::string labelled;
+  for (int i = 0; i < 50; ++i) {
+    const std::string line = tsv_line("1", std::to_string(i), "ab");
+    labelled += line + "\n";
+    lines += line.substr(2) + "\n";
+  }
+  scratch.write("test.tsv", lines);
+  scratch.write("train.tsv", labelled);
+  const auto log = open_criteo({.paths = {scratch.path("test.tsv")}});
+  EXPECT_FALSE(log->labelled());
+  EXPECT_EQ(read_all(*log, Split::kTest).size(), 50);
+  EXPECT_EQ(log->bad_lines().count(), 0);
+  EXPECT_TRUE(open_criteo({.paths = {scratch.path("train.tsv")}})->labelled());
+  EXPECT_THROW((void)open_criteo({.paths = {scratch.path("test.tsv"), scratch.path("train.tsv")}}),
+               UserError);
+}
+
+TEST(DataFiles, AreInTheOrderOfTheirNumbers) {
+  const test::Scratch scratch;
+  for (const char* name : {"day_10", "day_9", "day_1", "day_1.meta.json", ".hidden", "_SUCCESS"}) {
+    scratch.write(name, "x");
+  }
+  const auto paths = [&](std::vector<std::string> names) {
+    for (std::string& name : names) name = scratch.path(name);
+    return names;
+  };
+  std::string folder = scratch.path("day_1");
+  folder = folder.substr(0, folder.rfind('/'));
+  EXPECT_EQ(data_files({folder}), paths({"day_1", "day_9", "day_10"}));
+  EXPECT_EQ(data_files({scratch.path("day_?")}), paths({"day_1", "day_9"}));
+  EXPECT_EQ(data_files({scratch.path("day_9"), scratch.path("day_[1]*0")}),
+            paths({"day_9", "day_10"}));
+  EXPECT_EQ(data_files({scratch.path("nothing")}), paths({"nothing"}));  // said when it is opened
+  EXPECT_THROW((void)data_files({scratch.path("week_*")}), UserError);
+  std::filesystem::create_directory(scratch.path("empty"));
+  EXPECT_THROW((void)data_files({scratch.path("empty")}), UserError);
 }
 
 class Movielens : public testing::Test {
@@ -223,13 +413,16 @@ class Movielens : public testing::Test {
 };
 
 TEST_F(Movielens, RatingsOfFourAndFiveAreClicks) {
-  const auto log = open_movielens({scratch_.path("ml.inter"), 0, false, 0});
+  const ClickLogOptions half{.paths = {scratch_.path("ml.inter")}, .tolerance = {.share = 0.5}};
+  const auto log = open_movielens(half);
   EXPECT_EQ(log->schema().features.size(), 2u);
   EXPECT_EQ(describe(*log), (std::vector<std::string>{"click [ 1 ] [ 1 ]", "click [ 2 ] [ 1 ]",
                                                       "none [ 1 ] [ 2 ]", "none [ 3 ] [ 3 ]"}));
   EXPECT_EQ(log->bad_lines().count(), 2);
   EXPECT_EQ(log->bad_lines().first()[0].number, 6);
-  EXPECT_THROW((void)open_movielens({scratch_.path("ml.inter"), 0, true, 0}), UserError);
+  EXPECT_THROW((void)open_movielens({.paths = half.paths, .tolerance = {.strict = true}}),
+               UserError);
+  EXPECT_THROW((void)open_movielens({.paths = half.paths}), UserError);  // a third is unreadable
 }
 
 TEST_F(Movielens, SideFilesAddFeaturesAndAnUnknownUserOrItemHasRowZero) {
@@ -239,7 +432,8 @@ TEST_F(Movielens, SideFilesAddFeaturesAndAnUnknownUserOrItemHasRowZero) {
   scratch_.write("ml.item",
                  "item_id:token\tmovie_title:token_seq\trelease_year:token\tclass:token_seq\n"
                  "1\tToy\t1995\tComedy Animation\n2\tBond\t1996\tAction\n");
-  const auto log = open_movielens({scratch_.path("ml.inter"), 0, false, 0});
+  const auto log =
+      open_movielens({.paths = {scratch_.path("ml.inter")}, .tolerance = {.share = 0.5}});
   std::vector<std::string> names;
   for (const Feature& feature : log->schema().features) names.push_back(feature.name);
   EXPECT_EQ(names, (std::vector<std::string>{"user", "item", "gender", "occupation", "zip3", "age5",
@@ -250,6 +444,49 @@ TEST_F(Movielens, SideFilesAddFeaturesAndAnUnknownUserOrItemHasRowZero) {
                                       "click [ 2 ] [ 1 ] [ 2 ] [ 1 ] [ 1 ] [ 1 ] [ 1 ] [ 1 2 ]",
                                       "none [ 1 ] [ 2 ] [ 1 ] [ 1 ] [ 1 ] [ 1 ] [ 1 ] [ 3 ]",
                                       "none [ 3 ] [ 3 ] [ 0 ] [ 0 ] [ 0 ] [ 0 ] [ 0 ] [ ]"}));
+}
+
+// The same ratings, users and items as each of the four formats has them.
+TEST_F(Movielens, FormatsOfItsPublisherAreRead) {
+  scratch_.write("ml.inter",
+                 "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
+                 "7\t1\t4\t0\n7\t2\t3.5\t0\n8\t1\t5\t0\n9\t2\t1\t0\n");
+  scratch_.write("ml.user",
+                 "user_id:token\tage:token\tgender:token\toccupation:token\tzip_code:token\n"
+                 "7\t24\tM\twriter\t85711\n8\t22\tF\twriter\t85799\n");
+  scratch_.write("ml.item",
+                 "item_id:token\tmovie_title:token_seq\trelease_year:token\tclass:token_seq\n"
+                 "1\tToy, Story\t1995\tAnimation Comedy\n2\tBond\t1996\tAction\n");
+  scratch_.write("u.data", "7\t1\t4\t0\n7\t2\t3.5\t0\n8\t1\t5\t0\n9\t2\t1\t0\n");
+  scratch_.write("u.user", "7|24|M|writer|85711\n8|22|F|writer|85799\n");
+  scratch_.write("u.item",
+                 "1|Toy, Story (1995)|01-Jan-1995||http://a|0|0|0|1|0|1|0|0|0|0|0|0|0|0|0|0|0|0|0\n"
+                 "2|Bond (1996)|01-Jan-1996||http://b|0|1|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0\n");
+  scratch_.write("ratings.dat", "7::1::4::0\n7::2::3.5::0\n8::1::5::0\n9::2::1::0\n");
+  scratch_.write("users.dat", "7::M::24::writer::85711\n8::F::22::writer::85799\n");
+  scratch_.write("movies.dat", "1::Toy, Story (1995)::Animation|Comedy\n2::Bond (1996)::Action\n");
+  scratch_.write("ratings.csv",
+                 "userId,movieId,rating,timestamp\n7,1,4,0\n7,2,3.5,0\n8,1,5.0,0\n9,2,1,0\n");
+  scratch_.write("movies.csv",
+                 "movieId,title,genres\n1,\"Toy, Story (1995)\",Animation|Comedy\n"
+                 "2,Bond (1996),Action\n");
+  const auto read = [&](const char* file) {
+    const auto log =
+        open_movielens({.paths = {scratch_.path(file)}, .tolerance = {.strict = true}});
+    return std::pair(log->schema().features.size(), describe(*log));
+  };
+  const auto expected = read("ml.inter");
+  EXPECT_EQ(expected.first, 8u);
+  EXPECT_EQ(expected.second.size(), 4u);
+  EXPECT_EQ(read("u.data"), expected);
+  EXPECT_EQ(read("ratings.dat"), expected);
+  const auto [features, samples] = read("ratings.csv");  // which has no users
+  EXPECT_EQ(features, 4u);
+  EXPECT_EQ(samples, (std::vector<std::string>{
+                         "click [ 1 ] [ 1 ] [ 1 ] [ 1 2 ]", "click [ 2 ] [ 1 ] [ 1 ] [ 1 2 ]",
+                         "none [ 1 ] [ 2 ] [ 1 ] [ 3 ]", "none [ 3 ] [ 2 ] [ 1 ] [ 3 ]"}));
+  scratch_.write("u.item", "1|Toy\n");
+  EXPECT_THROW((void)open_movielens({.paths = {scratch_.path("u.data")}}), UserError);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 // plan loads, bad lines, interrupts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -175,7 +177,10 @@ TEST_F(Train, UnreadableLinesAreCountedAndShownAndStrictStops) {
   EXPECT_EQ(run(header).exit_code, 1);
 
   folder.write("log.tsv", "0\tbroken\n" + text + "9\tnothing\n");
-  const Finished lenient = run(arguments);
+  EXPECT_EQ(run(arguments).exit_code, 1);  // two of some 200
+  std::vector<std::string> more = arguments;
+  more.insert(more.end(), {"--max-unreadable", "0.02"});
+  const Finished lenient = run(more);
   ASSERT_EQ(lenient.exit_code, 0) << lenient.err;
   EXPECT_EQ(lenient.json().at("unreadable_lines"), 2);
   EXPECT_NE(lenient.err.find("line 1: has 2 columns, not 40"), std::string::npos) << lenient.err;
@@ -185,6 +190,119 @@ TEST_F(Train, UnreadableLinesAreCountedAndShownAndStrictStops) {
   const Finished stopped = run(strict);
   EXPECT_EQ(stopped.exit_code, 1);
   EXPECT_NE(stopped.err.find("has 2 columns, not 40"), std::string::npos) << stopped.err;
+}
+
+// Files in tests/cli/inputs, as users have them.
+std::string input(const char* name) { return std::string(SHARDREC_CLI_INPUTS) + "/" + name; }
+
+TEST(TrainInputs, AFileThatCannotBeReadTrainsAndSavesNothing) {
+  for (const char* engine : {"local", "gloo"}) {
+    if (SHARDREC_SANITIZED != 0 && engine[0] == 'g') continue;  // Gloo may not be instrumented
+    const Scratch folder;
+    const std::vector<std::string> arguments{
+        "train", "--format",         "criteo", "--data", input("signed.tsv"),  "--ranks",
+        "2",     "--rows-per-table", "100",    "--save", folder.path("model"), "--engine",
+        engine};
+    const Finished refused = run(arguments);
+    EXPECT_EQ(refused.exit_code, 1) << refused.out;
+    for (const char* part : {"signed.tsv, line ", "label is '-1', not 0 or 1", "--labels signed",
+                             "lines are unreadable"}) {
+      EXPECT_NE(refused.err.find(part), std::string::npos) << refused.err;
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder.path("model/LATEST")));
+    std::vector<std::string> taken = arguments;
+    taken.insert(taken.end(), {"--labels", "signed", "--json"});
+    const Finished read = run(taken);
+    ASSERT_EQ(read.exit_code, 0) << read.err;
+    EXPECT_EQ(read.json().at("unreadable_lines"), 0);
+    EXPECT_TRUE(std::filesystem::exists(folder.path("model/LATEST")));
+  }
+}
+
+TEST(TrainInputs, AByteOrderMarkChangesNothing) {
+  const auto loss = [](const char* file) {
+    const Finished result = run({"train", "--format", "criteo", "--data", input(file), "--batch",
+                                 "32", "--rows-per-table", "100", "--json", "--strict"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.json().at("first_losses");
+  };
+  EXPECT_EQ(loss("marked.csv"), loss("plain.csv"));
+}
+
+TEST(TrainInputs, DaysAreReadInTheirOrderAndPredictedWithoutLabels) {
+  const Scratch folder;
+  const auto train = [&](const std::vector<std::string>& data,
+                         const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"train", "--format",  "criteo", "--rows-per-table",
+                                       "100",   "--threads", "1",      "--batch",
+                                       "32",    "--json",    "--data"};
+    arguments.insert(arguments.end(), data.begin(), data.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  };
+  const Finished days = train({input("days")}, {"--save", folder.path("days")});
+  ASSERT_EQ(days.exit_code, 0) << days.err;
+  const Finished named = train({input("days/day_2.tsv"), input("days/day_10.tsv")}, {});
+  ASSERT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_EQ(days.json().at("first_losses"), named.json().at("first_losses"));
+  const Finished turned = train({input("days/day_10.tsv"), input("days/day_2.tsv")}, {});
+  EXPECT_NE(days.json().at("first_losses"), turned.json().at("first_losses"));
+
+  // A run goes on with the data that it was begun with only.
+  const Finished other = train({input("days/day_2.tsv")},
+                               {"--save", folder.path("days"), "--resume", "--epochs", "2"});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_NE(other.err.find("was trained with 2 files of data, and --data names 1"),
+            std::string::npos)
+      << other.err;
+  const Finished swapped = train({input("days/day_10.tsv"), input("days/day_2.tsv")},
+                                 {"--save", folder.path("days"), "--resume", "--epochs", "2"});
+  EXPECT_EQ(swapped.exit_code, 1);
+  EXPECT_NE(swapped.err.find("was trained with day_2.tsv ("), std::string::npos) << swapped.err;
+  EXPECT_EQ(
+      train({input("days/day_*")}, {"--save", folder.path("days"), "--resume", "--epochs", "2"})
+          .exit_code,
+      0);
+
+  const Finished unlabelled = train({input("unlabelled.tsv")}, {"--load", folder.path("days")});
+  EXPECT_EQ(unlabelled.exit_code, 1);
+  EXPECT_NE(unlabelled.err.find("has no labels to train with; --epochs 0"), std::string::npos)
+      << unlabelled.err;
+  const Finished predicted =
+      train({input("unlabelled.tsv")},
+            {"--load", folder.path("days"), "--epochs", "0", "--output", folder.path("out.tsv")});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_NE(predicted.out.find("samples without labels"), std::string::npos) << predicted.out;
+  const std::string out = read_file(folder.path("out.tsv"));
+  EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 20);
+  EXPECT_EQ(out.substr(0, 3), "0\t\t");
+}
+
+TEST_F(Train, ARunThatDivergesSaysWhereAndWhatIsLeft) {
+  const Scratch folder;
+  const std::vector<std::string> fast{
+      "--ranks", "2", "--dense-optimizer", "sgd", "--dense-learning-rate", "1e30"};
+  const Finished alone = train(fast);
+  EXPECT_EQ(alone.exit_code, 1);
+  for (const char* part :
+       {"has diverged: behind step ", "the loss is ",
+        "--learning-rate 0.02 and --dense-learning-rate 1e+30", "No checkpoint was saved before"}) {
+    EXPECT_NE(alone.err.find(part), std::string::npos) << alone.err;
+  }
+  // What was saved last gave the bad loss: the one before it is named.
+  std::vector<std::string> saving = fast;
+  saving.insert(saving.end(), {"--save", folder.path("model"), "--save-every", "1"});
+  const Finished saved = train(saving);
+  EXPECT_EQ(saved.exit_code, 1);
+  const size_t at = saved.err.find("behind step ");
+  ASSERT_NE(at, std::string::npos) << saved.err;
+  const int64_t step = std::stoll(saved.err.substr(at + 12));
+  ASSERT_GT(step, 0) << saved.err;
+  EXPECT_NE(saved.err.find(step == 1 ? "No checkpoint was saved before"
+                                     : "is step " + std::to_string(step - 1) + " of " +
+                                           folder.path("model")),
+            std::string::npos)
+      << saved.err;
 }
 
 TEST_F(Train, InterruptEndsInOrderAndSaves) {

@@ -33,6 +33,12 @@ std::string scientific(double value, int digits) {
   return to_text(value, std::chars_format::scientific, digits);
 }
 
+std::string number_text(double value) {
+  std::array<char, 64> buffer{};
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), result.ptr};
+}
+
 std::string with_separators(int64_t value) {
   std::string digits = std::to_string(value);
   const size_t start = value < 0 ? 1 : 0;
@@ -50,6 +56,11 @@ std::string bytes_text(int64_t bytes) {
   double value = static_cast<double>(bytes) / 1024;
   for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
   return fixed(value, value < 100 ? 1 : 0) + " " + kUnits[unit];
+}
+
+std::string quoted(std::string_view text) {
+  constexpr size_t kShown = 40;
+  return "'" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...'" : "'");
 }
 
 std::optional<double> parse_real(std::string_view text) {

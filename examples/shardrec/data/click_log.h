@@ -1,7 +1,7 @@
 // A click log on disk: its schema, and passes over its training or its test rows in file order.
 //
-// Row i (counted from 0, without a header, unreadable rows included) is a test row when
-// shardrec_hash64(seed, i as 8 bytes, lowest first) is a multiple of 5.
+// Row i (counted from 0 over all files, without headers, unreadable rows included) is a test row when
+// shardrec_hash64(seed, i as 8 bytes, lowest first) is a multiple of 5. Of a log without labels every row is.
 // Thread rule: a pass is used by one thread; passes of one log do not overlap.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/labels.h"
 #include "data/samples.h"
 
 namespace shardrec::cli {
@@ -18,23 +19,35 @@ enum class Split { kTrain, kTest };
 
 bool is_test_row(uint64_t seed, uint64_t row);
 
+// Which rows may be unreadable: those are left out.
+struct Tolerance {
+  bool strict = false;  // none: the first one is an error
+  double share = 0.01;  // of the rows read so far, at most
+};
+
 // Rows that could not be read. Each is counted once: later passes over the same rows are silent.
 class BadLines {
  public:
   struct Line {
+    std::string path;
     int64_t number = 0;  // in the file, from 1
     std::string reason;
   };
   static constexpr size_t kShown = 5;
 
-  explicit BadLines(bool strict) : strict_(strict) {}
-  void add(const std::string& path, int64_t number,
-           const std::string& reason);  // strict: UserError
+  explicit BadLines(const Tolerance& tolerance) : tolerance_(tolerance) {}
+  // Throws UserError: strict; or so many are unreadable that the end of the file will not mend it.
+  void add(const std::string& path, int64_t number, const std::string& reason);
+  // So many rows have been read, readable or not. Throws UserError: too many were not, or all.
+  void check(const std::string& path, int64_t rows);
   [[nodiscard]] int64_t count() const { return count_; }
   [[nodiscard]] const std::vector<Line>& first() const { return first_; }
 
  private:
-  bool strict_;
+  [[noreturn]] void refuse(const std::string& path, int64_t rows) const;
+
+  Tolerance tolerance_;
+  int64_t rows_ = 0;
   int64_t count_ = 0;
   std::vector<Line> first_;
 };
@@ -61,22 +74,26 @@ class ClickLog {
   [[nodiscard]] virtual const Schema& schema() const = 0;
   [[nodiscard]] virtual std::unique_ptr<Pass> open(Split split) = 0;
   [[nodiscard]] virtual const BadLines& bad_lines() const = 0;
+  // False: there is nothing to train with, and no quality of what is predicted.
+  [[nodiscard]] virtual bool labelled() const { return true; }
 };
 
 struct ClickLogOptions {
-  std::string path;
-  uint64_t seed = 0;           // of the split
-  bool strict = false;         // an unreadable line is an error
-  int64_t rows_per_table = 0;  // Criteo; 0: 64 x the values where they are known, else 65,536
+  std::vector<std::string> paths{};  // read one after another (data_files.h); of MovieLens one
+  uint64_t seed = 0;                 // of the split
+  Tolerance tolerance{};
+  Labels labels = Labels::kBinary;  // Criteo
+  int64_t rows_per_table = 0;       // Criteo; 0: 64 x the values where they are known, else 65,536
   std::vector<int64_t> table_rows{};  // Criteo: of each table, as a checkpoint has them; or empty
 };
 
 // Both read text files and gzip files (byte_source.h).
 //
-// Criteo's Kaggle TSV (label, I1..I13, C1..C26), or a CSV with a header that names those columns.
+// Criteo's Kaggle TSV (label, I1..I13, C1..C26), or a CSV with a header that names those columns; both also
+// without labels.
 std::unique_ptr<ClickLog> open_criteo(const ClickLogOptions& options);
 
-// MovieLens in RecBole's .inter format, with the .user and .item files beside it where they exist.
+// MovieLens (movielens_files.h).
 std::unique_ptr<ClickLog> open_movielens(const ClickLogOptions& options);
 
 }  // namespace shardrec::cli

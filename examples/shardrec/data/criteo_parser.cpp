@@ -29,11 +29,6 @@ std::optional<uint64_t> parse_hex(std::string_view text) {
   return value;
 }
 
-std::string quoted(std::string_view text) {
-  constexpr size_t kShown = 40;
-  return "'" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...'" : "'");
-}
-
 constexpr uint8_t kDigit = 1;
 constexpr uint8_t kLetter = 2;  // of a hex number
 constexpr auto kKinds = [] {
@@ -69,10 +64,16 @@ CriteoLayout criteo_layout(const std::string& path, std::string_view first_line)
   for (const std::string_view field : split(first_line, layout.separator))
     names.push_back(lower(field));
 
-  layout.header = std::find(names.begin(), names.end(), "label") != names.end();
+  const auto has = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  layout.header = has("label") || has("i1") || has("c1");
   if (!layout.header && layout.separator == '\t') {
-    for (size_t i = 0; i < kCriteoDense; ++i) layout.dense.push_back(1 + i);
-    for (size_t i = 0; i < kCriteoIds; ++i) layout.ids.push_back(1 + kCriteoDense + i);
+    layout.labelled = names.size() != kCriteoDense + kCriteoIds;
+    const size_t first = layout.labelled ? 1 : 0;
+    layout.fields = first + kCriteoDense + kCriteoIds;
+    for (size_t i = 0; i < kCriteoDense; ++i) layout.dense.push_back(first + i);
+    for (size_t i = 0; i < kCriteoIds; ++i) layout.ids.push_back(first + kCriteoDense + i);
     return layout;
   }
   const auto find = [&](const std::string& name) {
@@ -85,20 +86,22 @@ CriteoLayout criteo_layout(const std::string& path, std::string_view first_line)
     return static_cast<size_t>(at - names.begin());
   };
   layout.fields = names.size();
-  layout.label = find("label");
+  layout.labelled = has("label");
+  if (layout.labelled) layout.label = find("label");
   for (int i = 1; i <= kCriteoDense; ++i) layout.dense.push_back(find("i" + std::to_string(i)));
   for (int i = 1; i <= kCriteoIds; ++i) layout.ids.push_back(find("c" + std::to_string(i)));
   return layout;
 }
 
-CriteoParser::CriteoParser(CriteoLayout layout, Schema schema)
+CriteoParser::CriteoParser(CriteoLayout layout, Schema schema, Labels labels)
     : layout_(std::move(layout)),
       schema_(std::move(schema)),
+      labels_(labels),
       columns_(layout_.fields, Column::kOther),
       fields_(layout_.fields) {
   for (const size_t field : layout_.dense) columns_[field] = Column::kDense;
   for (const size_t field : layout_.ids) columns_[field] = Column::kId;
-  columns_[layout_.label] = Column::kLabel;
+  if (layout_.labelled) columns_[layout_.label] = Column::kLabel;
 }
 
 bool CriteoParser::is_plain(std::string_view line) const {
@@ -112,9 +115,13 @@ bool CriteoParser::is_plain(std::string_view line) const {
   for (size_t f = 0; f < columns_.size(); ++f) {
     if (f > 0 && (at == end || *at++ != layout_.separator)) return false;
     switch (columns_[f]) {
-      case Column::kLabel:
-        if (characters(kDigit) != 1 || (at[-1] != '0' && at[-1] != '1')) return false;
+      case Column::kLabel: {
+        const bool is_signed = labels_ == Labels::kSigned;
+        if (is_signed && at != end && *at == '-') ++at;
+        if (characters(kDigit) != 1 || (at[-1] != '1' && (is_signed || at[-1] != '0')))
+          return false;
         break;
+      }
       case Column::kDense: {
         const bool negative = at != end && *at == '-';
         at += negative ? 1 : 0;
@@ -148,9 +155,13 @@ std::string CriteoParser::parse(std::string_view line, Sample& sample) {
     const auto found = std::count(line.begin(), line.end(), layout_.separator) + 1;
     return "has " + std::to_string(found) + " columns, not " + std::to_string(layout_.fields);
   }
-  const std::string_view label = fields_[layout_.label];
-  if (label != "0" && label != "1") return "label is " + quoted(label) + ", not 0 or 1";
-  sample.label = label == "1" ? 1.0f : 0.0f;
+  sample.label = 0;
+  if (layout_.labelled) {
+    const std::string_view label = fields_[layout_.label];
+    const auto click = parse_label(label, labels_);
+    if (!click) return label_problem(label, labels_);
+    sample.label = *click;
+  }
 
   sample.dense.assign(kCriteoDense, 0.0f);
   for (size_t i = 0; i < kCriteoDense; ++i) {

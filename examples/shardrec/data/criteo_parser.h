@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/labels.h"
 #include "data/samples.h"
 
 namespace shardrec::cli {
@@ -21,6 +22,7 @@ inline constexpr int kCriteoIds = 26;
 struct CriteoLayout {
   char separator = '\t';
   size_t fields = 1 + kCriteoDense + kCriteoIds;
+  bool labelled = true;  // Criteo's test files are not
   size_t label = 0;
   std::vector<size_t> dense;  // kCriteoDense of them
   std::vector<size_t> ids;    // kCriteoIds
@@ -28,12 +30,12 @@ struct CriteoLayout {
 };
 
 // From the first line: a header names the columns; without one they are label, I1..I13, C1..C26,
-// separated by tabs. UserError when it is neither.
+// separated by tabs, or the same without the label. UserError when it is neither.
 CriteoLayout criteo_layout(const std::string& path, std::string_view first_line);
 
 class CriteoParser {
  public:
-  CriteoParser(CriteoLayout layout, Schema schema);
+  CriteoParser(CriteoLayout layout, Schema schema, Labels labels = Labels::kBinary);
   // Empty: sample holds the line. Else what is wrong with it.
   std::string parse(std::string_view line, Sample& sample);
   // True for most lines that parse() takes, and only for such: whole numbers of up to 15 digits and
@@ -46,6 +48,7 @@ class CriteoParser {
 
   CriteoLayout layout_;
   Schema schema_;
+  Labels labels_;
   std::vector<Column> columns_;
   std::vector<std::string_view> fields_;
 };

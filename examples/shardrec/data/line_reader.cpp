@@ -18,6 +18,15 @@ void LineReader::fill() {
   at_end_ = read == 0;
 }
 
+void LineReader::skip_byte_order_mark(std::string_view& first_line) {
+  at_begin_ = false;
+  if (first_line.starts_with("\xFF\xFE") || first_line.starts_with("\xFE\xFF")) {
+    throw UserError(path_ + " is UTF-16 text; UTF-8 is read (iconv -f UTF-16 -t UTF-8).");
+  }
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (first_line.starts_with(kMark)) first_line.remove_prefix(kMark.size());
+}
+
 bool LineReader::next(std::string_view& line) {
   size_t searched = 0;
   for (;;) {
@@ -42,6 +51,7 @@ bool LineReader::next(std::string_view& line) {
     handed_out_ += used;
     if (length > 0 && start[length - 1] == '\r') --length;
     line = {start, length};
+    if (at_begin_) skip_byte_order_mark(line);
     return true;
   }
 }

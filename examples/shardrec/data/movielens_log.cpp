@@ -5,15 +5,13 @@
 // does not tell. Dense: age and year, standardised over the users and items that have them, 0 for
 // the others.
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <unordered_map>
 
 #include "command/numbers.h"
 #include "command/user_error.h"
 #include "data/click_log.h"
-#include "data/line_sink.h"
-#include "data/token_table.h"
+#include "data/movielens_files.h"
 
 namespace shardrec::cli {
 namespace {
@@ -76,25 +74,16 @@ struct Item {
   std::optional<int64_t> year;
 };
 
-// The file beside the log with another extension, compressed or not; empty where there is none.
-std::string side_file(const std::string& log, const char* extension) {
-  std::filesystem::path path(without_gzip_name(log));
-  path.replace_extension(extension);
-  if (std::filesystem::exists(path)) return path.string();
-  path += ".gz";
-  return std::filesystem::exists(path) ? path.string() : std::string();
-}
-
 class MovielensLog final : public ClickLog {
  public:
-  explicit MovielensLog(const ClickLogOptions& options) : bad_lines_(options.strict) {
-    const std::string users = side_file(options.path, ".user");
-    const std::string items = side_file(options.path, ".item");
-    has_users_ = !users.empty();
-    has_items_ = !items.empty();
-    if (has_users_) read_users(users);
-    if (has_items_) read_items(items);
-    read_ratings(options);
+  explicit MovielensLog(const ClickLogOptions& options) : bad_lines_(options.tolerance) {
+    if (options.paths.size() != 1) throw UserError("--data is one file for --format movielens.");
+    const MovielensFiles files(options.paths.front());
+    has_users_ = !files.users().empty();
+    has_items_ = !files.items().empty();
+    if (has_users_) read_users(files);
+    if (has_items_) read_items(files);
+    read_ratings(files, options.seed);
     make_schema();
   }
 
@@ -103,9 +92,9 @@ class MovielensLog final : public ClickLog {
   [[nodiscard]] std::unique_ptr<Pass> open(Split split) override;
 
  private:
-  void read_users(const std::string& path);
-  void read_items(const std::string& path);
-  void read_ratings(const ClickLogOptions& options);
+  void read_users(const MovielensFiles& files);
+  void read_items(const MovielensFiles& files);
+  void read_ratings(const MovielensFiles& files, uint64_t seed);
   void make_schema();
   void add_sample(std::string_view user_id, std::string_view item_id, bool click, Samples& out);
 
@@ -121,58 +110,55 @@ class MovielensLog final : public ClickLog {
   Samples train_, test_;
 };
 
-void MovielensLog::read_users(const std::string& path) {
-  const TokenTable table(path, {"user_id", "age", "gender", "occupation", "zip_code"});
-  table.each([&](int64_t line, const std::vector<std::string_view>& field) {
-    if (field.empty())
-      return bad_lines_.add(path, line, "has another number of columns than the header");
+constexpr const char* kOtherColumns = "has another number of columns than its format";
+
+void MovielensLog::read_users(const MovielensFiles& files) {
+  const int64_t rows = files.each_user([&](int64_t line, const MovielensUser* row) {
+    if (row == nullptr) return bad_lines_.add(files.users(), line, kOtherColumns);
     User user;
-    user.age = parse_integer(field[1]);
-    user.age5 = ages_.row(bucket(field[1], 5));
-    user.gender = genders_.row(field[2]);
-    user.occupation = occupations_.row(field[3]);
-    user.zip3 = zips_.row(field[4].substr(0, 3));
+    user.age = parse_integer(row->age);
+    user.age5 = ages_.row(bucket(row->age, 5));
+    user.gender = genders_.row(row->gender);
+    user.occupation = occupations_.row(row->occupation);
+    user.zip3 = zips_.row(row->zip.substr(0, 3));
     age_.add(user.age);
-    users_.insert_or_assign(std::string(field[0]), user);
+    users_.insert_or_assign(std::string(row->id), user);
   });
+  bad_lines_.check(files.users(), rows);
 }
 
-void MovielensLog::read_items(const std::string& path) {
-  const TokenTable table(path, {"item_id", "release_year", "class"});
-  table.each([&](int64_t line, const std::vector<std::string_view>& field) {
-    if (field.empty())
-      return bad_lines_.add(path, line, "has another number of columns than the header");
+void MovielensLog::read_items(const MovielensFiles& files) {
+  const int64_t rows = files.each_item([&](int64_t line, const MovielensItem* row) {
+    if (row == nullptr) return bad_lines_.add(files.items(), line, kOtherColumns);
     Item item;
-    item.year = parse_integer(field[1]);
-    item.year3 = years_.row(bucket(field[1], 3));
-    for (const std::string_view genre : split(field[2], ' ')) {
-      if (!genre.empty()) item.genres.push_back(genres_.row(genre));
-    }
+    item.year = parse_integer(row->year);
+    item.year3 = years_.row(bucket(row->year, 3));
+    for (const std::string_view genre : row->genres) item.genres.push_back(genres_.row(genre));
     year_.add(item.year);
-    items_.insert_or_assign(std::string(field[0]), item);
+    items_.insert_or_assign(std::string(row->id), item);
   });
+  bad_lines_.check(files.items(), rows);
 }
 
-void MovielensLog::read_ratings(const ClickLogOptions& options) {
-  const TokenTable table(options.path, {"user_id", "item_id", "rating"});
-  uint64_t row = 0;
-  table.each([&](int64_t line, const std::vector<std::string_view>& field) {
-    sample_.row = static_cast<int64_t>(row);
-    Samples& out = is_test_row(options.seed, row++) ? test_ : train_;
-    if (field.empty()) {
-      return bad_lines_.add(options.path, line, "has another number of columns than the header");
-    }
-    const auto rating = parse_real(field[2]);
+void MovielensLog::read_ratings(const MovielensFiles& files, uint64_t seed) {
+  const std::string& path = files.ratings();
+  uint64_t number = 0;
+  const int64_t rows = files.each_rating([&](int64_t line, const MovielensRating* row) {
+    sample_.row = static_cast<int64_t>(number);
+    Samples& out = is_test_row(seed, number++) ? test_ : train_;
+    if (row == nullptr) return bad_lines_.add(path, line, kOtherColumns);
+    const auto rating = parse_real(row->rating);
     if (!rating || *rating < 0 || *rating > 5) {
-      return bad_lines_.add(
-          options.path, line,
-          "rating is '" + std::string(field[2].substr(0, 40)) + "', not a number from 0 to 5");
+      return bad_lines_.add(path, line,
+                            "rating is " + quoted(row->rating) + ", not a number from 0 to 5");
     }
-    if (field[0].empty() || field[1].empty()) {
-      return bad_lines_.add(options.path, line, "has no user or no item");
+    if (row->user.empty() || row->item.empty()) {
+      return bad_lines_.add(path, line, "has no user or no item");
     }
-    add_sample(field[0], field[1], *rating >= 4, out);
+    add_sample(row->user, row->item, *rating >= 4, out);
   });
+  if (rows == 0) throw UserError(path + " has no rows to train with.");
+  bad_lines_.check(path, rows);
 }
 
 void MovielensLog::add_sample(std::string_view user_id, std::string_view item_id, bool click,

@@ -29,7 +29,8 @@ std::string shortest(float value) {
 
 }  // namespace
 
-PredictionFile::PredictionFile(std::string path) : path_(std::move(path)) {
+PredictionFile::PredictionFile(std::string path, bool labelled)
+    : path_(std::move(path)), labelled_(labelled) {
   if (path_.empty()) return;
   part_ = part_of(path_);
   sink_ = std::make_unique<LineSink>(part_);
@@ -44,7 +45,7 @@ void PredictionFile::add(const Samples& samples, std::span<const float> probabil
   text_.clear();
   for (int64_t i = 0; i < samples.size(); ++i) {
     text_ += std::to_string(samples.row(i));
-    text_ += samples.label(i) > 0 ? "\t1\t" : "\t0\t";
+    text_ += !labelled_ ? "\t\t" : samples.label(i) > 0 ? "\t1\t" : "\t0\t";
     text_ += shortest(probabilities[static_cast<size_t>(i)]);
     text_ += '\n';
   }

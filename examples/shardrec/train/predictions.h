@@ -2,7 +2,8 @@
 //
 //   ROW <tab> LABEL <tab> PROBABILITY
 //
-// ROW: of the data, from 0, without a header, unreadable rows counted. LABEL: 0 or 1. PROBABILITY:
+// ROW: of the data, from 0 over all files, without headers, unreadable rows counted. LABEL: 0 or 1, or empty
+// where the data have none. PROBABILITY:
 // as many digits as reading them back to the same float32 takes. No header. A file that is complete
 // or is not there: it is written beside, and renamed at the end.
 #pragma once
@@ -19,7 +20,7 @@ namespace shardrec::cli {
 class PredictionFile {
  public:
   // path empty: writes nothing. UserError where the file cannot be written.
-  explicit PredictionFile(std::string path);
+  explicit PredictionFile(std::string path, bool labelled = true);
   PredictionFile(const PredictionFile&) = delete;
   PredictionFile& operator=(const PredictionFile&) = delete;
   ~PredictionFile();
@@ -30,6 +31,7 @@ class PredictionFile {
 
  private:
   std::string path_;
+  bool labelled_;
   std::string part_;  // its name until it is complete
   std::unique_ptr<LineSink> sink_;
   std::string text_;

@@ -10,6 +10,7 @@
 #include "command/interrupt.h"
 #include "command/numbers.h"
 #include "command/user_error.h"
+#include "data/data_files.h"
 #include "data/planted_meta.h"
 #include "launch/engines.h"
 #include "launch/processes.h"
@@ -35,8 +36,13 @@ FormatDefaults defaults_of(const std::string& format) {
 }
 
 std::unique_ptr<ClickLog> open_log(const TrainOptions& options) {
-  const ClickLogOptions log{options.data, options.seed, options.strict, options.rows_per_table,
-                            options.table_rows};
+  const ClickLogOptions log{
+      .paths = options.data,
+      .seed = options.seed,
+      .tolerance = {.strict = options.strict, .share = options.max_unreadable},
+      .labels = labels_of(options.labels),
+      .rows_per_table = options.rows_per_table,
+      .table_rows = options.table_rows};
   return options.format == "movielens" ? open_movielens(log) : open_criteo(log);
 }
 
@@ -219,7 +225,7 @@ void print_bad_lines(const BadLines& bad_lines) {
   std::cerr << with_separators(bad_lines.count())
             << " unreadable lines were left out; the first ones:\n";
   for (const auto& line : bad_lines.first()) {
-    std::cerr << "  line " << line.number << ": " << line.reason << "\n";
+    std::cerr << "  " << line.path << ", line " << line.number << ": " << line.reason << "\n";
   }
 }
 
@@ -260,6 +266,7 @@ void print_start(const TrainOptions& options, const Start& start) {
 }  // namespace
 
 int train(TrainOptions options) {
+  options.data = data_files(options.data);
   const Start start = start_of(options);
   if (options.batch == 0) options.batch = defaults_of(options.format).batch;
   if (options.epochs < 0) options.epochs = defaults_of(options.format).epochs;
@@ -273,15 +280,21 @@ int train(TrainOptions options) {
   const std::unique_ptr<ClickLog> log = open_log(options);
   const bool processes = in_processes(options.engine);
   const int own = processes ? own_rank(options.engine) : 0;
+  if (!log->labelled() && options.epochs != 0) {
+    throw UserError(
+        options.data.front() +
+        " has no labels to train with; --epochs 0 with --load and --output predicts it.");
+  }
   if (own == 0) print_start(options, start);
   TraceFile trace(options.trace, processes ? own : -1);
-  PredictionFile predictions(own == 0 ? options.output : "");
+  PredictionFile predictions(own == 0 ? options.output : "", log->labelled());
   TrainResult result = run(options, start, *log, trace, predictions);
   if (!result.interrupted) predictions.finish();
   trace.finish();
   if (own != 0) return result.interrupted ? kInterruptedExit : 0;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   result.unreadable_lines = log->bad_lines().count();
+  result.labelled = log->labelled();
   if (!result.interrupted) result.best_auc = planted_best_auc(options, result.test);
   print_bad_lines(log->bad_lines());
   print_report(options, result);

@@ -20,8 +20,19 @@ void add_data_options(CLI::App* command, TrainOptions& o) {
   command
       ->add_option(
           "--data", o.data,
-          "Criteo's TSV or CSV; ml-100k.inter with .user and .item beside it; as text or gzip")
+          "Criteo's TSV or CSV: files, patterns and directories, read one after another, "
+          "those of a directory by name and number. MovieLens' u.data, ratings.dat, "
+          "ratings.csv or ml-100k.inter, with their users and items beside them. As text or "
+          "gzip")
       ->required();
+  command->add_option("--labels", o.labels, "Criteo: binary (1 and 0) or signed (1 and -1)")
+      ->check(CLI::IsMember({"binary", "signed"}))
+      ->capture_default_str();
+  command
+      ->add_option("--max-unreadable", o.max_unreadable,
+                   "Share of lines that may be unreadable and are left out; more end the run")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
 }
 
 void add_rank_options(CLI::App* command, TrainOptions& o) {

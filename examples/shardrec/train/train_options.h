@@ -12,7 +12,7 @@ namespace shardrec::cli {
 
 struct TrainOptions {
   std::string format;
-  std::string data;
+  std::vector<std::string> data;  // as given: files, patterns, directories; then the files
   int ranks = 1;
   int ranks_per_node = 0;  // 0: all on one node
   std::string engine = "local";
@@ -47,6 +47,8 @@ struct TrainOptions {
   std::string trace;
   bool json = false;
   bool strict = false;
+  double max_unreadable = 0.01;  // share of lines
+  std::string labels = "binary";
   std::set<std::string> given;      // names of the options on the command line
   std::vector<int64_t> table_rows;  // of a checkpoint to start from; empty: as the data say
 };

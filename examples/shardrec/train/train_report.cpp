@@ -115,8 +115,10 @@ RankReport report_from(const std::vector<double>& numbers) {
 }
 
 std::optional<double> planted_best_auc(const TrainOptions& options, const Quality& test) {
-  if (options.format != "criteo" || test.samples == 0) return std::nullopt;
-  const auto meta = read_planted_meta(options.data);
+  if (options.format != "criteo" || test.samples == 0 || options.data.size() != 1)
+    return std::nullopt;
+  const std::string& data = options.data.front();
+  const auto meta = read_planted_meta(data);
   if (!meta) return std::nullopt;
   const PlantedClicks clicks(meta->seed);
   BestAuc best;
@@ -131,7 +133,7 @@ std::optional<double> planted_best_auc(const TrainOptions& options, const Qualit
   }
   const auto seen = static_cast<double>(test.samples) * test.click_rate;
   if (samples != test.samples || std::abs(seen - static_cast<double>(clicked)) > 0.5) {
-    std::cerr << planted_meta_path(options.data) << " describes other data than " << options.data
+    std::cerr << planted_meta_path(data) << " describes other data than " << data
               << "; the best reachable AUC is not known.\n";
     return std::nullopt;
   }
@@ -158,7 +160,8 @@ void print_report(const TrainOptions& options, const TrainResult& result) {
     std::cout << "\n";
   } else {
     std::cout << "test: " << with_separators(result.test.samples)
-              << " samples, not both labels among them; no AUC\n";
+              << (result.labelled ? " samples, not both labels among them; no AUC\n"
+                                  : " samples without labels\n");
   }
   if (!options.output.empty() && !result.interrupted) {
     std::cout << "predictions of the test samples: " << options.output << "\n";

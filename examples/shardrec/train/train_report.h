@@ -43,6 +43,7 @@ struct TrainResult {
   std::vector<RankReport> ranks;
   std::optional<MeshGroups> mesh;
   Quality test;
+  bool labelled = true;  // else test has samples only
   std::optional<double> best_auc;
   bool interrupted = false;
   TrainPosition position;  // of the whole run

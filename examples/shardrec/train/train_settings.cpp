@@ -2,12 +2,49 @@
 #include "train/train_settings.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
+#include "command/numbers.h"
 #include "command/user_error.h"
 
 namespace shardrec::cli {
 namespace {
+
+// What a file was when the run was saved: one of another name may be the same file, moved.
+nlohmann::ordered_json data_json(const TrainOptions& options) {
+  auto files = nlohmann::ordered_json::array();
+  for (const std::string& path : options.data) {
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(path, error);
+    files.push_back({{"file", std::filesystem::path(path).filename().string()},
+                     {"bytes", error ? uint64_t{0} : uint64_t{bytes}}});
+  }
+  return files;
+}
+
+void require_same_data(const nlohmann::json& saved, const std::string& directory,
+                       const TrainOptions& options) {
+  const nlohmann::json now = data_json(options);
+  const auto text = [](const nlohmann::json& file) {
+    return file.at("file").get<std::string>() + " (" +
+           with_separators(file.at("bytes").get<int64_t>()) + " bytes)";
+  };
+  if (saved.size() != now.size()) {
+    throw UserError(directory + " was trained with " + std::to_string(saved.size()) +
+                    " files of data, and --data names " + std::to_string(now.size()) +
+                    ". --load begins a run of its own with the model.");
+  }
+  for (size_t i = 0; i < saved.size(); ++i) {
+    if (saved[i].at("bytes") == now[i].at("bytes")) continue;
+    throw UserError(directory + " was trained with " + text(saved[i]) + ", and --data names " +
+                    text(now[i]) +
+                    ": it would not go on where it stopped. --load begins a run of its own with "
+                    "the model.");
+  }
+}
 
 enum class Role {
   kModel,  // shape of tables and layers: one with the weights
@@ -19,6 +56,8 @@ enum class Role {
 template <typename Options, typename Visit>
 void each(Options& o, const Visit& visit) {
   visit("--format", o.format, Role::kOrder);
+  visit("--labels", o.labels, Role::kOrder);
+  visit("--max-unreadable", o.max_unreadable, Role::kFree);
   visit("--seed", o.seed, Role::kOrder);
   visit("--batch", o.batch, Role::kOrder);
   visit("--dim", o.dim, Role::kModel);
@@ -41,6 +80,9 @@ void each(Options& o, const Visit& visit) {
   visit("--backward-compression", o.backward_compression, Role::kFree);
 }
 
+// Those that checkpoints of earlier releases do not have: runs were as by default.
+const std::set<std::string_view> kNewOptions{"--labels", "--max-unreadable"};
+
 std::string shown(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
@@ -56,6 +98,7 @@ std::string settings_json(const TrainOptions& asked, const Schema& schema) {
   if (options.ranks_per_node == options.ranks) options.ranks_per_node = 0;  // all, however many
   nlohmann::ordered_json json;
   each(options, [&](const char* name, const auto& value, Role) { json[name] = value; });
+  json["data"] = data_json(asked);
   auto& tables = json["tables"] = nlohmann::ordered_json::array();
   for (const Feature& feature : schema.features) {
     tables.push_back({{"name", feature.name}, {"rows", feature.rows}});
@@ -69,6 +112,7 @@ void take_settings(const std::string& text, const std::string& directory, TakeSe
     const nlohmann::json json = nlohmann::json::parse(text);
     each(options, [&](const char* name, auto& value, Role role) {
       if (role != Role::kModel && what == TakeSettings::kModel) return;
+      if (!json.contains(name) && kNewOptions.contains(name)) return;
       const nlohmann::json& saved = json.at(name);
       if (!options.given.contains(name)) {
         saved.get_to(value);
@@ -77,6 +121,9 @@ void take_settings(const std::string& text, const std::string& directory, TakeSe
                         " " + shown(value) + " does not go with it.");
       }
     });
+    if (what == TakeSettings::kRun && json.contains("data")) {
+      require_same_data(json.at("data"), directory, options);
+    }
     options.table_rows.clear();
     for (const auto& table : json.at("tables")) {
       options.table_rows.push_back(table.at("rows").get<int64_t>());
