@@ -2,9 +2,12 @@
 #include "train/rank_trainer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "command/interrupt.h"
 #include "command/long_work.h"
+#include "command/numbers.h"
+#include "command/user_error.h"
 #include "launch/engines.h"
 
 namespace shardrec::cli {
@@ -38,6 +41,7 @@ Collection make_tables(Comm& comm, int rank, const TrainOptions& options, const 
 RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, const Schema& schema,
                          const Model& model, const Plan& plan, Mesh* mesh)
     : comm_(comm),
+      options_(options),
       rank_(rank),
       ranks_(options.ranks),
       writes_predictions_(!options.output.empty()),
@@ -90,9 +94,26 @@ double RankTrainer::dense_forward(Slot& slot, Metrics& metrics) {
   times_.enter(Phase::kDenseForward);
   const double loss =
       net_.forward(slot.packed.size, slot.packed.dense, slot.pooled, slot.packed.labels);
+  if (!std::isfinite(loss)) refuse(loss);
   times_.enter(Phase::kMetrics);
   metrics.update(net_.probabilities(), slot.packed.labels);
   return loss;
+}
+
+void RankTrainer::refuse(double loss) const {
+  std::string text = "The training has diverged: behind step " + with_separators(position_.steps) +
+                     " the loss is " + std::to_string(loss) + ", with --learning-rate " +
+                     number_text(options_.learning_rate) + " and --dense-learning-rate " +
+                     number_text(options_.dense_learning_rate) + ". ";
+  // What was saved behind this very step is what gave the loss.
+  const int64_t good = saved_steps_[saved_steps_[0] == position_.steps ? 1 : 0];
+  if (good < 0) {
+    text += "No checkpoint was saved before; --save-every keeps some.";
+  } else {
+    text += "The last checkpoint before is step " + with_separators(good) + " of " + options_.save +
+            "; lower rates may lead on from it.";
+  }
+  throw UserError(text);
 }
 
 void RankTrainer::step(Slot& slot) {
@@ -152,6 +173,7 @@ void RankTrainer::train(BatchFeed& feed, int64_t epoch, const std::string& title
       average();  // a checkpoint is one model
       times_.enter(Phase::kSave);
       saving.save(position_);
+      saved_steps_ = {position_.steps, saved_steps_[0]};
     }
   }
   average();  // what is evaluated and saved is one model
@@ -244,6 +266,7 @@ void RankTrainer::load_format_1(const std::string& directory) {
 
 void RankTrainer::start_at(const TrainPosition& position) {
   position_ = position;
+  saved_steps_[0] = position.steps;
   samples_before_ = position.samples;
 }
 

@@ -106,7 +106,9 @@ class RankTrainer {
   bool fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit);
   bool go_on();  // collective between processes
   void forward(Slot& slot);
+  // Throws UserError where the loss is no number.
   double dense_forward(Slot& slot, Metrics& metrics);
+  [[noreturn]] void refuse(double loss) const;
   void step(Slot& slot);
   void write(const Slot& slot, PredictionFile& predictions);
   Quality quality(Metrics& metrics);
@@ -114,6 +116,7 @@ class RankTrainer {
   void report(const Slot& slot, int64_t steps, const std::string& title, Progress& progress);
 
   Comm& comm_;
+  const TrainOptions& options_;
   int rank_;
   int ranks_;
   bool writes_predictions_;
@@ -132,6 +135,8 @@ class RankTrainer {
   PhaseTimes times_;
   std::vector<double> first_losses_;
   TrainPosition position_;
+  // Steps of the last two checkpoints, the newer one first; -1: there is none.
+  std::array<int64_t, 2> saved_steps_{-1, -1};
   int64_t samples_before_ = 0;
   double seconds_trained_ = 0;
   double seconds_before_ = 0;
