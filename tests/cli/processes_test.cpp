@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "command.h"
+#include "support/eventually.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -122,6 +126,45 @@ TEST(Launch, PassesSignalsOn) {
   const Finished result = launched.wait();
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_EQ(result.out, "told\ntold\n");
+}
+
+// A launcher as mpirun is where it does not end by the first signal, and ranks that do not either.
+TEST(Launch, ALauncherThatStaysIsEndedWithItsRanks) {
+  const Scratch folder;
+  folder.write("mpirun",
+               "#!/bin/sh\n"
+               "trap '' TERM INT HUP\n"
+               "sleep 200 &\n"
+               "echo $! >'" +
+                   folder.path("rank") +
+                   "'\n"
+                   "echo $$ >'" +
+                   folder.path("launcher") +
+                   "'\n"
+                   "wait\n");
+  std::filesystem::permissions(folder.path("mpirun"), std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (folder.path("") + ":" + path).c_str(), 1);
+  Running running(folder, {"launch", "--engine", "mpi", "--nproc", "2", "--", "true"});
+  ::setenv("PATH", path.c_str(), 1);
+  const auto process = [&](const char* file) {
+    const std::string text = read_file(folder.path(file));
+    return text.empty() ? pid_t{0} : static_cast<pid_t>(std::stol(text));
+  };
+  ASSERT_TRUE(shardrec::test::eventually([&] {
+    return std::filesystem::exists(folder.path("launcher")) && process("launcher") != 0;
+  }));
+  running.terminate();
+  const Finished result = running.wait(60);
+  EXPECT_EQ(result.exit_code, 137) << result.hung;
+  // Whoever takes in orphans may not have asked for its end yet.
+  const auto lives = [](pid_t number) {
+    std::ifstream file("/proc/" + std::to_string(number) + "/stat");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    return !text.empty() && text[text.rfind(')') + 2] != 'Z';
+  };
+  EXPECT_TRUE(shardrec::test::eventually([&] { return !lives(process("rank")); }));
+  EXPECT_FALSE(lives(process("launcher")));
 }
 
 TEST_P(Engines, TheProgramsToCopyTrainAndLeaveInOrder) {

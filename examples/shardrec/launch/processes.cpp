@@ -15,6 +15,7 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -34,6 +35,8 @@ using Clock = std::chrono::steady_clock;
 
 // After a failure the others have so long to notice it themselves, then so long to end when told.
 constexpr std::chrono::seconds kGrace{5};
+// mpirun has so long to end, with its ranks, after the first signal that is passed on to it.
+constexpr std::chrono::seconds kLauncherGrace{10};
 constexpr std::array kPassedOn{SIGINT, SIGTERM, SIGHUP};
 
 std::string described(int status) {
@@ -122,6 +125,35 @@ class SignalsHeld {
   sigset_t before_{};
 };
 
+// The process that started one, 0: there is none of this number.
+pid_t parent_of(const std::string& process) {
+  std::ifstream file("/proc/" + process + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // "number (name) state parent": the name may hold anything.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || name_end + 4 >= text.size()) return 0;
+  return static_cast<pid_t>(std::strtol(text.c_str() + name_end + 4, nullptr, 10));
+}
+
+// The processes that a process has started, and those that these have.
+std::vector<pid_t> descendants_of(pid_t ancestor) {
+  std::multimap<pid_t, pid_t> children;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename().string();
+    if (const auto number = parse_integer(name)) {
+      children.emplace(parent_of(name), static_cast<pid_t>(*number));
+    }
+  }
+  std::vector<pid_t> found{ancestor};
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto [first, last] = children.equal_range(found[i]);
+    for (auto child = first; child != last; ++child) found.push_back(child->second);
+  }
+  found.erase(found.begin());
+  return found;
+}
+
 // What one process writes, read so that it never waits.
 class Capture {
  public:
@@ -173,7 +205,10 @@ class Launch {
   LaunchEnd wait(const SignalsHeld& signals, bool one_for_all) {
     while (!running_.empty()) {
       const int number = signals.wait(std::chrono::milliseconds(100));
-      if (number != 0 && number != SIGCHLD) kill(-group_, number);
+      if (number != 0 && number != SIGCHLD) {
+        kill(-group_, number);
+        if (one_for_all) expect_an_end();
+      }
       capture_.read_what_is_there(end_.output);
       reap(one_for_all);
       end_the_others();
@@ -213,9 +248,21 @@ class Launch {
     }
   }
 
+  // A launcher was told to end, and its ranks by it.
+  void expect_an_end() {
+    if (asked_to_end_) return;
+    asked_to_end_ = true;
+    deadline_ = Clock::now() + kLauncherGrace;
+  }
+
   void end_the_others() {
     if (running_.empty() || Clock::now() < deadline_) return;
-    for (const auto& [process, rank] : running_) kill(process, asked_to_end_ ? SIGKILL : SIGTERM);
+    for (const auto& [process, rank] : running_) {
+      // Those that a launcher has started would stay without it.
+      const auto started = asked_to_end_ ? descendants_of(process) : std::vector<pid_t>();
+      kill(process, asked_to_end_ ? SIGKILL : SIGTERM);
+      for (const pid_t other : started) kill(other, SIGKILL);
+    }
     asked_to_end_ = true;
     deadline_ = Clock::now() + kGrace;
   }
