@@ -2,7 +2,9 @@
 // serve-bench, through the C++ layer (shardrec.hpp) of the C API of libshardrec.
 #include <exception>
 #include <iostream>
+#include <new>
 #include <shardrec/shardrec.hpp>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -54,6 +56,11 @@ int main(int argc, char** argv) {
       return cli::kInterruptedExit;
     }
     std::cerr << "shardrec: " << error.what() << " (" << error.status_name() << ")\n";
+  } catch (const std::bad_alloc&) {
+    std::cerr << "shardrec: memory ran out\n";
+  } catch (const std::system_error& error) {
+    std::cerr << "shardrec: the system gave no room or no thread: " << error.code().message()
+              << "\n";
   } catch (const std::exception& error) {
     std::cerr << "shardrec: " << error.what() << "\n";
   }

@@ -1,8 +1,10 @@
 #include "dense/gemm.h"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <thread>
 
 #include "core/error.h"
 #include "core/plugin.h"
@@ -39,6 +41,9 @@ Gemm load() {
 std::mutex load_mutex;
 std::atomic<const Gemm*> loaded{nullptr};
 
+std::mutex room_mutex;
+int wanted = 0;  // by all users
+
 }  // namespace
 
 const Gemm& gemm() {
@@ -49,6 +54,22 @@ const Gemm& gemm() {
   storage = load();
   loaded.store(&storage, std::memory_order_release);
   return storage;
+}
+
+GemmRoom::GemmRoom(int at_once) : gemm_(dense::gemm()), at_once_(at_once) {
+  const std::lock_guard lock(room_mutex);
+  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (gemm_.reserve(std::min(wanted + at_once, processors)) != SHARDREC_GEMM_OK) {
+    core::fail(
+        SHARDREC_OUT_OF_MEMORY,
+        "layers need 128 MiB of addresses for OpenBLAS to multiply in, and there is no room");
+  }
+  wanted += at_once;
+}
+
+GemmRoom::~GemmRoom() {
+  const std::lock_guard lock(room_mutex);
+  wanted -= at_once_;
 }
 
 bool gemm_available() noexcept {

@@ -52,8 +52,9 @@ Mlp::Mlp(int64_t inputs, const MlpOptions& options)
     : inputs_(inputs),
       seed_(options.seed),
       accumulate_(options.accumulate),
-      gemm_(gemm()),
       threads_(options.threads),
+      room_(threads_.count()),
+      gemm_(room_.gemm()),
       parameters_(options.optimizer) {
   if (inputs >= 1 && inputs <= kLargestWidth) return;
   core::fail(SHARDREC_INVALID_ARGUMENT,

@@ -132,8 +132,9 @@ class Mlp {
   int64_t inputs_;
   uint64_t seed_;
   bool accumulate_;
-  const Gemm& gemm_;
   core::Threads threads_;
+  GemmRoom room_;
+  const Gemm& gemm_;
   Parameters parameters_;
   std::vector<Layer> layers_;
   bool is_wide_ = false;  // some layer is

@@ -131,7 +131,7 @@ int64_t Scorer::predict(const shardrec_tensor* dense, const embedding::BatchArgu
   float* const scratch = workspace.floats(version.dense->scratch());
   workspace.look_up(version, 0, {.data = pooled, .rows = rows, .cols = width, .stride = width},
                     compute::Element::kFloat32);
-  version.dense->predict(*version.gemm, input, {pooled, rows, width, width}, scores,
+  version.dense->predict(version.gemm->gemm(), input, {pooled, rows, width, width}, scores,
                          settings_.logits, scratch);
   return version.step;
 }

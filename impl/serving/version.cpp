@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "checkpoint/read/match.h"
@@ -68,7 +69,8 @@ void choose_dense(const checkpoint::Opened& opened, const Settings& settings, Ve
     return;
   }
   try {
-    version.gemm = &dense::gemm();
+    const auto processors = static_cast<int>(std::thread::hardware_concurrency());
+    version.gemm = std::make_unique<dense::GemmRoom>(std::max(1, processors));
   } catch (const core::Error& error) {
     if (error.status() != SHARDREC_UNSUPPORTED) throw;
     version.why_no_scores = error.sentence();

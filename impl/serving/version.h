@@ -29,10 +29,10 @@ struct Version {
   int64_t step = 0;
   plan::Model model;
   plan::OutputLayout outputs;
-  std::vector<ServedTable> tables;    // by table of the model
-  std::unique_ptr<DenseHalf> dense;   // null: none that fits
-  const dense::Gemm* gemm = nullptr;  // null: no plug-in
-  std::string why_no_scores;          // where either is null
+  std::vector<ServedTable> tables;        // by table of the model
+  std::unique_ptr<DenseHalf> dense;       // null: none that fits
+  std::unique_ptr<dense::GemmRoom> gemm;  // null: no plug-in
+  std::string why_no_scores;              // where either is null
 
   // The feature of an output that is not 0.
   int32_t sequence(int32_t output) const {

@@ -2,7 +2,8 @@
  * interaction and the loss (Naumov et al. 2019). FLOAT32 on the CPU. GEMMs run in a plug-in (OpenBLAS).
  *
  * All matrices: one sample a row, unit column stride, any row stride. Bits do not depend on the number
- * of threads. A steady step allocates nothing (what OpenBLAS does inside excepted).
+ * of threads. A steady step allocates nothing: what OpenBLAS multiplies in, 128 MiB of addresses for each
+ * thread of all stacks, but for no more than there are processors, is had when a stack is made.
  * Thread rule: one thread at a time per handle, else BUSY.
  *
  * SPDX-License-Identifier: Apache-2.0 */

@@ -26,7 +26,8 @@
  *
  * Thread rule: shardrec_scorer_lookup and _predict may be called by any number of threads at once on
  * one handle. They compute on the calling thread, take no lock, and, once as many threads have been
- * inside at once with batches as large, allocate nothing (what OpenBLAS does inside excepted). So may _info and _model. Of
+ * inside at once with batches as large, allocate nothing; what OpenBLAS multiplies in (layers.h) is had when a
+ * checkpoint is opened. So may _info and _model. Of
  * shardrec_scorer_refresh one call at a time, else BUSY.
  *
  * SPDX-License-Identifier: Apache-2.0 */
