@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <string>
@@ -97,7 +98,7 @@ class TableReader {
          .cols = table.dim,
          .ranges = {{.data = served.memory->data, .stride = static_cast<int64_t>(stride)}}}};
     const auto encode = [&](int64_t row, int64_t rows, const std::byte* from) {
-      encode_rows(from, served.element, rows, table.dim,
+      encode_rows(from, served.element, row, rows, table,
                   served.memory->data + static_cast<size_t>(row) * stride);
     };
     if (std::all_of(boxes.begin(), boxes.end(),
@@ -150,20 +151,35 @@ class TableReader {
     return file->bytes().data() + box.stored.offset;
   }
 
-  void encode_rows(const std::byte* from, compute::Element element, int64_t rows, int64_t dim,
-                   std::byte* to) {
+  // Rows [first, first + rows) of the table.
+  void encode_rows(const std::byte* from, compute::Element element, int64_t first, int64_t rows,
+                   const plan::Table& table, std::byte* to) {
     const compute::Kernels& kernels = compute::cpu_kernels();
+    const int64_t dim = table.dim;
     const auto columns = static_cast<size_t>(dim);
     floats_.resize(columns);
     codes_.resize(columns);
     for (int64_t row = 0; row < rows; ++row) {
       kernels.widen(from, element, floats_.data(), dim);
       const compute::RowScale scale = kernels.quantize(floats_.data(), codes_.data(), dim);
+      if (std::isnan(scale.scale)) refuse_wide(table, first + row);
       std::memcpy(to, codes_.data(), columns);
       std::memcpy(to + columns, &scale, sizeof scale);
       from += columns * compute::element_bytes(element);
       to += columns + sizeof scale;
     }
+  }
+
+  // Throws UNSUPPORTED where the row that has no scale is finite; others are NaN when they are looked up.
+  void refuse_wide(const plan::Table& table, int64_t row) const {
+    if (!std::all_of(floats_.begin(), floats_.end(), [](float x) { return std::isfinite(x); }))
+      return;
+    core::fail(
+        SHARDREC_UNSUPPORTED,
+        core::sentence("row ", row, " of table \"", table.name,
+                       "\" spans a range that is no finite float32: it cannot be served in 8 "
+                       "bits (option SERVED_TABLES)"),
+        {.position = row, .table = table.name});
   }
 
   const checkpoint::Opened& opened_;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -154,6 +155,36 @@ TEST_P(Policies, IdsOutOfRangeAreWhatTheirTableSays) {
 INSTANTIATE_TEST_SUITE_P(All, Policies,
                          ::testing::Values(SHARDREC_OUT_OF_RANGE_DROP,
                                            SHARDREC_OUT_OF_RANGE_CLAMP));
+
+// A finite row that 8 bits cannot hold is named when the checkpoint is opened, not served as NaN.
+TEST(Scorer, RowsOfTooWideARangeAreNotServedIn8Bits) {
+  Directory directory;
+  shardrec::Local group(1);
+  shardrec::Comm comm(group, 0);
+  shardrec::Model model;
+  model.add_feature(model.add_table("wide", 50, 4), "f");
+  shardrec::Collection tables(comm, model, shardrec::Plan(model, shardrec::Topology(1)));
+  shardrec::Checkpoint checkpoint(comm, directory.path());
+  checkpoint.add("tables", tables);
+  const auto refusal = [&](int64_t step, std::vector<float> row) {
+    tables.write(0, SHARDREC_TABLE_WEIGHTS, 37, 1, {row.data(), 1, 4});
+    checkpoint.commit(step);
+    try {
+      const Scorer coded(directory.path(), -1, ScorerOptions().tables("int8"));
+    } catch (const shardrec::Error& error) {
+      EXPECT_EQ(error.status(), SHARDREC_UNSUPPORTED);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  constexpr float kMost = std::numeric_limits<float>::max();
+  EXPECT_EQ(refusal(1, {-kMost / 2, 0, 1, kMost / 2}), "");
+  EXPECT_EQ(refusal(2, {-kMost, 0, 1, 1}), "");
+  const std::string wide = refusal(3, {-kMost, 0, 1, kMost});
+  EXPECT_NE(wide.find("row 37 of table \"wide\" spans a range"), std::string::npos) << wide;
+  // One that is not finite is not so in any kind of table.
+  EXPECT_EQ(refusal(4, {-kMost, 0, std::numeric_limits<float>::infinity(), kMost}), "");
+}
 
 // Elements are no further from what was trained than half a step of their row, and sums are those of
 // the elements that sequences show.

@@ -21,7 +21,8 @@
  * shardrec_mlp_forward, shardrec_interaction_forward and shardrec_bce_with_logits for the same batch
  * size. INT8: row r is [codes: dim bytes][scale: float][offset: float] (FBGEMM's fused 8-bit rows),
  * element c is code[c] * scale + offset with scale = (most - least) / 255, offset = least of the row,
- * rounded to the nearest code, ties to even; so no further than scale / 2 from what was trained. Sums
+ * rounded to the nearest code, ties to even; so no further than scale / 2 from what was trained. A finite
+ * row whose most - least is no finite float32 is not served so: open and refresh are UNSUPPORTED. Sums
  * are taken as sum(w * scale * code) + sum(w * offset), each in float32 in the order of the bag.
  *
  * Thread rule: shardrec_scorer_lookup and _predict may be called by any number of threads at once on
@@ -55,7 +56,8 @@ typedef struct shardrec_scorer shardrec_scorer;
  * Blocking, any thread. Errors: INVALID_HANDLE (options, control), INVALID_ARGUMENT (an option; layers
  * that options name and that do not fit, the sentence says which columns), NOT_FOUND (the checkpoint,
  * the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
- * CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1. */
+ * CORRUPT_DATA, UNSUPPORTED (of a later release; with INT8 a row of too wide a range, whose table and
+ * position the error has), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_scorer_open(const char *directory, int64_t step,
                                                   SHARDREC_OPTIONS(SCORER)
                                                   const shardrec_options *options,
