@@ -65,7 +65,12 @@ class Collection {
   int64_t table_bytes() const;
   // A load that failed after it had begun to fill the tables says so here, on all ranks, until one
   // succeeds.
-  void set_filled_in_part(bool in_part) noexcept { filled_in_part_ = in_part; }
+  void set_filled_in_part(bool in_part) noexcept {
+    filled_in_part_ = in_part;
+    loads_ += in_part ? 1 : 0;
+  }
+  // Those that have begun to fill the tables, the same number on all ranks.
+  uint64_t loads() const noexcept { return loads_; }
   // Who reads or changes the tables asks first: throws INVALID_STATE where they are filled in part.
   void require_whole() const;
   // The same, for a call that takes part in exchanges: throws also what killed the communicator.
@@ -102,6 +107,7 @@ class Collection {
   std::atomic<uint64_t> lookups_taken_{0};  // bit per number; given back by any thread
   uint64_t lookups_made_ = 0;
   bool filled_in_part_ = false;
+  uint64_t loads_ = 0;
 };
 
 // A lookup's room in its collection.

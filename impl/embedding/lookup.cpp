@@ -118,6 +118,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
       forward_.run(input_, name_, output, reached, bytes, timer);
       backward_.begin();
       state_ = State::kForwarded;
+      loads_before_ = collection_->loads();
       input_.count_received();
       give_back();
     }
@@ -176,6 +177,7 @@ void Lookup::send_gradients(bool accumulate) {
   }
   collection_->check_before(kName);
   collection_->ordered().require_nothing_posted(kName);
+  if (end_where_loaded()) refuse_loaded(kName);
   const core::TraceScope call(collection_->counters().track, kName);
   OperationsScope operations(backend(), stream_);
   backward_.touch_borrowed(operations);
@@ -212,6 +214,10 @@ void Lookup::finish(Finish how) {
   } else {
     collection_->check_before(name);
     collection_->ordered().require_nothing_posted(name);
+    if (end_where_loaded()) {
+      if (how == Finish::kSkip) return;
+      refuse_loaded(name);
+    }
   }
   const core::TraceScope call(collection_->counters().track, name);
   OperationsScope operations(backend(), stream_);
@@ -226,6 +232,21 @@ void Lookup::finish(Finish how) {
     operations.done();
   });
   end_step();
+}
+
+bool Lookup::end_where_loaded() noexcept {
+  if (collection_->loads() == loads_before_) return false;
+  end_step();
+  return true;
+}
+
+void Lookup::refuse_loaded(const char* name) {
+  core::fail(
+      SHARDREC_INVALID_STATE,
+      core::sentence(name,
+                     " was called for a batch whose forward came before the tables were loaded: "
+                     "its gradients are those of other weights. The batch is over; call begin"),
+      {.operation = name});
 }
 
 void Lookup::end_step() noexcept {

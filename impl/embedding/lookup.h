@@ -2,6 +2,7 @@
 //
 //   idle -- begin --> begun -- forward --> forwarded -- backward, accumulate or skip --> idle
 //                                          |   \---- begin (evaluation) --> begun
+//                                          |   \---- a load of the tables, then backward --> idle, refused
 //                                          \-- send_gradients --> sent -- backward or accumulate --> idle
 //
 // The way itself is read in three functions: InputExchange::write (exchange/input.h), Forward::run
@@ -60,6 +61,9 @@ class Lookup {
   void finish(Finish how);
   // Throws where the state of the lookup does not allow it.
   void check_finish(Finish how, const char* name) const;
+  // Were the tables loaded since forward? The gradients are then those of other weights: the batch is over.
+  bool end_where_loaded() noexcept;
+  [[noreturn]] static void refuse_loaded(const char* name);
   // Runs a part of the step; where it throws, the step is over, and the communicator too but for
   // what all ranks refuse alike.
   template <class Body>
@@ -77,7 +81,8 @@ class Lookup {
   InputExchange input_;  // behind what may fail on one rank alone: it opens a channel
   int64_t stream_ = 0;
   State state_ = State::kIdle;
-  uint64_t name_ = 0;  // its number, the same on all ranks
+  uint64_t loads_before_ = 0;  // of the tables, at forward
+  uint64_t name_ = 0;          // its number, the same on all ranks
 };
 
 }  // namespace shardrec::embedding

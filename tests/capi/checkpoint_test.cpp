@@ -157,6 +157,88 @@ TEST(CheckpointApi, ALoadThatFailsHalfwayIsRefusedUntilOneSucceeds) {
   });
 }
 
+// Tables alone, and one lookup of them.
+class TablesInSteps {
+ public:
+  explicit TablesInSteps(Comm& comm)
+      : model_(make_model()),
+        tables(comm, model_, make_plan(model_, comm.size(), SHARDREC_SHARDING_ROW_WISE)),
+        lookup(tables),
+        out_(kBatch * kDims),
+        gradient_(kBatch * kDims, 0.5F) {}
+
+  void begin() { lookup.begin(kBatch, values_, lengths_); }
+  void forward() { lookup.forward(0, {out_.data(), kBatch, kDims}); }
+  void set_gradient() { lookup.set_gradient(0, {gradient_.data(), kBatch, kDims}); }
+  std::vector<float> rows() {
+    std::vector<float> all(static_cast<size_t>(kRows[0] * 8));
+    tables.read(0, SHARDREC_TABLE_WEIGHTS, 0, kRows[0], {all.data(), kRows[0], 8});
+    return all;
+  }
+
+ private:
+  shardrec::Model model_;
+
+ public:
+  Collection tables;
+  shardrec::Lookup lookup;
+
+ private:
+  const std::vector<int64_t> values_ = {3, 30, 3, 9, 1, 2, 2, 10};
+  const std::vector<int32_t> lengths_ = std::vector<int32_t>(2 * kBatch, 1);
+  std::vector<float> out_, gradient_;
+};
+
+// Gradients of a batch are of the weights that its forward saw: behind a load they are applied nowhere.
+TEST(CheckpointApi, ALoadEndsTheBatchThatIsBehindForward) {
+  Directory directory;
+  run(2, [&](Comm& comm, int rank) {
+    TablesInSteps job(comm);
+    const std::string saved = directory.path("tables");
+    job.tables.save(saved);
+    const std::vector<float> rows = job.rows();
+    using Call = void (*)(shardrec::Lookup&);
+    const Call backward = [](shardrec::Lookup& lookup) { lookup.backward(); };
+    const Call accumulate = [](shardrec::Lookup& lookup) { lookup.accumulate(); };
+    const Call send = [](shardrec::Lookup& lookup) { lookup.send_gradients(false); };
+    const Call skip = [](shardrec::Lookup& lookup) { lookup.skip(); };
+    for (const Call call : {backward, accumulate, send, skip}) {
+      job.begin();
+      job.forward();
+      job.set_gradient();
+      job.tables.load(saved);
+      std::string sentence;
+      // Ranks that skip need not wait for those that do not.
+      const Call own = call == skip && rank == 1 ? backward : call;
+      const auto status = status_of([&] { own(job.lookup); }, &sentence);
+      EXPECT_EQ(status, own == skip ? SHARDREC_OK : SHARDREC_INVALID_STATE) << sentence;
+      if (own != skip) {
+        EXPECT_NE(sentence.find("before the tables were loaded"), std::string::npos) << sentence;
+      }
+      EXPECT_EQ(status_of([&] { job.lookup.backward(); }), SHARDREC_INVALID_STATE);
+      EXPECT_EQ(job.rows(), rows);
+    }
+    // Gradients that are under way, of any rank, keep the tables from being loaded.
+    job.begin();
+    job.forward();
+    job.set_gradient();
+    if (rank == 1) job.lookup.send_gradients(false);
+    std::string sentence;
+    EXPECT_EQ(status_of([&] { job.tables.load(saved); }, &sentence), SHARDREC_INVALID_STATE);
+    EXPECT_NE(sentence.find("gradients of a lookup are under way"), std::string::npos) << sentence;
+    job.lookup.backward();
+    const std::vector<float> trained = job.rows();
+    EXPECT_NE(trained, rows);
+    // A batch that has only begun sees what is loaded.
+    job.begin();
+    job.tables.load(saved);
+    job.forward();
+    job.set_gradient();
+    job.lookup.backward();
+    EXPECT_EQ(job.rows(), trained);
+  });
+}
+
 TEST(CheckpointApi, ReplicasAreAveragedBeforeOneIsSaved) {
   Directory directory;
   run(4, [&](Comm& comm, int rank) {
@@ -378,6 +460,35 @@ TEST(CheckpointApi, WhatOneRankGetsWrongAllAreTold) {
     EXPECT_EQ(status_of(commit, &sentence), SHARDREC_INVALID_HANDLE);
     EXPECT_NE(sentence.find("rank 1"), std::string::npos) << sentence;
     checkpoint.commit(1);
+  });
+}
+
+TEST(CheckpointApi, DirectoriesThatDifferBetweenRanksAreBothNamed) {
+  Directory directory;
+  run(3, [&](Comm& comm, int rank) {
+    const shardrec::Model model = make_model();
+    Job job(comm, nullptr, model, make_plan(model, 3, SHARDREC_SHARDING_ROW_WISE));
+    const std::string own = directory.path(rank == 2 ? "there" : "here");
+    Checkpoint checkpoint(comm, own);
+    add_all(checkpoint, job);
+    const auto expect_both = [&](const auto& call, const char* name) {
+      std::string sentence;
+      EXPECT_EQ(status_of(call, &sentence), SHARDREC_MISMATCH) << name;
+      for (const std::string& part :
+           {std::string("rank 2 gave ") + name + " the directory \"" + directory.path("there"),
+            "and rank 0 \"" + directory.path("here")}) {
+        EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+      }
+    };
+    expect_both([&] { checkpoint.commit(1); }, "commit");
+    expect_both([&] { checkpoint.open(); }, "open");
+    expect_both([&] { job.tables.save(own); }, "save");
+    expect_both([&] { job.tables.load(own); }, "load");
+    // Nothing is lost: they go on.
+    job.step(0);
+    job.tables.save(directory.path("here"));
+    comm.barrier();
+    EXPECT_FALSE(std::filesystem::exists(directory.path("there")));
   });
 }
 

@@ -134,9 +134,10 @@ SHARDREC_API shardrec_status shardrec_checkpoint_step(const shardrec_checkpoint 
  * A load that fails before it has written to a table changes nothing. One that fails later (a
  * damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
  * refusing every call but load and destroy with INVALID_STATE, until a load succeeds; layers and DDP
- * parameters are as before. Accumulated gradients of the tables are dropped. control: as commit.
- * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is
- * open, nothing was added), NOT_FOUND (a name, table or parameter that the checkpoint has not),
+ * parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
+ * forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
+ * commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
+ * (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a name, table or parameter that the checkpoint has not),
  * INVALID_ARGUMENT (another shape, dtype or optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED
  * (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
  * TIMEOUT, ABORTED. Since 0.1. */

@@ -188,14 +188,16 @@ SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *colle
                                                       SHARDREC_NULLABLE shardrec_control *control);
 
 /* Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
- * into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must
+ * into all replicas of a mesh; accumulated gradients and batches behind forward are dropped (see
+ * shardrec_checkpoint_load). Tables are matched by name and must
  * agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
  * before it has written to a table changes nothing; one that fails later (a damaged or unreadable
  * block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
  * INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
  * UNSUPPORTED.
  * Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
- * CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
+ * CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
+ * NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
  * tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_load(shardrec_collection *collection,

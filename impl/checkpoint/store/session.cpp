@@ -13,6 +13,10 @@ comm::Operation preparing(const char* name) {
   return {.name = name, .kind = 1, .deadline_kind = comm::DeadlineKind::kSetup};
 }
 
+void require_same_directory(const Group& group, const char* name, const std::string& directory) {
+  comm::require_same_text(group.collectives, preparing(name), "directory", directory);
+}
+
 void require_step(int64_t step, int64_t least, const char* accepted) {
   if (step >= least) return;
   core::fail(SHARDREC_INVALID_ARGUMENT,
@@ -37,6 +41,7 @@ void Session::commit(int64_t step, core::FunctionRef<Request()> request) {
     own = request();
     contents = own.gathering->to_save(tensors_);
   });
+  require_same_directory(group, "commit", root_);
   commit_step(group, root_, step, keep_, contents, lineage_, own.control.get());
 }
 
@@ -44,6 +49,7 @@ void Session::open(int64_t step) {
   const Group group = channels_.group();
   comm::agree(group.collectives, preparing("open"),
               [&] { require_step(step, -1, "-1 for the newest, 0 or more"); });
+  require_same_directory(group, "open", root_);
   Lineage lineage;
   opened_ = open_step(group, root_, step, lineage);
   lineage_ = std::move(lineage);
@@ -83,6 +89,7 @@ void save_collection(const Group& group, training::Tables& tables, const std::st
                      core::Control* control) {
   Contents contents;
   contents.collections.push_back(contents_to_save(tables, ""));
+  require_same_directory(group, "save", directory);
   save(group, {.directory = directory, .step = tables.collection().step()}, contents, control);
 }
 
@@ -90,7 +97,9 @@ void load_collection(const Group& group, training::Tables& tables, const std::st
                      core::Control* control) {
   Gathering alone;
   alone.add("", tables);
-  Contents contents = alone.to_load();
+  Contents contents;
+  comm::agree(group.collectives, preparing("load"), [&] { contents = alone.to_load(); });
+  require_same_directory(group, "load", directory);
   fill(group, checkpoint::open(group, directory), alone, std::move(contents), control);
 }
 

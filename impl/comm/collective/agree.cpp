@@ -129,6 +129,27 @@ void require_same(Collectives& collectives, const Operation& operation,
   }
 }
 
+void require_same_text(Collectives& collectives, const Operation& operation, const char* what,
+                       std::string_view text) {
+  const auto texts =
+      collectives.all_gather(operation, std::as_bytes(std::span(text.data(), text.size())));
+  const auto text_of = [&](size_t rank) {
+    std::string given(texts[rank].size(), '\0');
+    if (!given.empty()) std::memcpy(given.data(), texts[rank].data(), given.size());
+    return given;
+  };
+  const std::string first = text_of(0);
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    const std::string own = text_of(rank);
+    if (own == first) continue;
+    throw AgreedError(
+        SHARDREC_MISMATCH,
+        core::sentence("rank ", rank, " gave ", operation.name, " the ", what, " \"", own,
+                       "\", and rank 0 \"", first, "\": it must be the same on all ranks"),
+        {.rank = static_cast<int64_t>(rank), .operation = operation.name});
+  }
+}
+
 void tell_shortage(Communicator& communicator, const char* operation,
                    core::FunctionRef<void()> body) {
   try {

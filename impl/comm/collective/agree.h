@@ -36,6 +36,10 @@ struct SharedValue {
 void require_same(Collectives& collectives, const Operation& operation,
                   std::span<const SharedValue> values);
 
+// The same of one text, such as a path: the sentence has both.
+void require_same_text(Collectives& collectives, const Operation& operation, const char* what,
+                       std::string_view text);
+
 // Runs the body of a collective call. Memory that runs out on this rank alone, where nothing is
 // agreed on, would leave the others waiting for it: it kills the communicator.
 void tell_shortage(Communicator& communicator, const char* operation,
