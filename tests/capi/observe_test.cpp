@@ -176,7 +176,10 @@ class Observe : public ::testing::Test {
       SR_OK(shardrec_lookup_forward(lookup, 0, &rows));
       SR_OK(shardrec_lookup_set_gradient(lookup, 0, &slopes));
       SR_OK(shardrec_lookup_backward(lookup));
-      // The ranks tell each other with the next batch.
+      // The ranks tell each other with the next batch, and count none of their own before.
+      double imbalance = 0;
+      SR_EXPECT_OK(shardrec_collection_stat_f64(tables, SHARDREC_STAT_IMBALANCE, &imbalance));
+      EXPECT_EQ(imbalance, 1);
       SR_OK(shardrec_lookup_begin(lookup, 0, nullptr, nullptr, nullptr));
       const shardrec_tensor none = matrix(out.data(), 0, 8);
       SR_OK(shardrec_lookup_forward(lookup, 0, &none));
