@@ -923,14 +923,16 @@ func (c *Collection) Save(ctx context.Context, directory string) error {
 // Load is shardrec_collection_load.
 //
 // Loads what [Collection.Save] wrote, of this release or an earlier one, under any plan, and
-// into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must
+// into all replicas of a mesh; accumulated gradients and batches behind forward are dropped (see
+// [Checkpoint.Load]). Tables are matched by name and must
 // agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
 // before it has written to a table changes nothing; one that fails later (a damaged or unreadable
 // block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
 // [ErrInvalidState] until a load succeeds. SHARD statistics load only into the same column cuts, else
 // [ErrUnsupported].
 // Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: [ErrInvalidHandle],
-// [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrNotFound] (no checkpoint, a table missing), [ErrCorruptData] (names the
+// [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrInvalidState] (some rank is between send_gradients and backward),
+// [ErrNotFound] (no checkpoint, a table missing), [ErrCorruptData] (names the
 // tensor), [ErrUnsupported], [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted].
 // Since 0.1.
 func (c *Collection) Load(ctx context.Context, directory string) error {
@@ -995,9 +997,10 @@ func (l *Lookup) SetStream(stream int) error {
 // Begin is shardrec_lookup_begin.
 //
 // Starts the exchange of a batch's ids.
-//   - batchSize: samples of this rank, >= 0.
-//   - values: [ids], INT32 or INT64, bag after bag, in the order of lengths. values none: this rank has
-//     no more data (batchSize must be 0, lengths and weights none); it still takes part in steps.
+//   - batchSize: samples of this rank, 0 to 2^31 - 1.
+//   - values: [ids], at most 2^31 - 1 of them, INT32 or INT64, bag after bag, in the order of lengths.
+//     values none: this rank has no more data (batchSize must be 0, lengths and weights none); it still
+//     takes part in steps.
 //   - lengths: [features * batchSize], INT32 or INT64: bag lengths, feature-major (all samples of
 //     feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
 //   - weights: [ids], FLOAT32, one per id; none: all 1.
@@ -1025,7 +1028,7 @@ func (l *Lookup) BeginOffsets(batchSize int, values Tensor, offsets Tensor, weig
 // As [Lookup.Begin], for features that have batch sizes of their own: where many samples have
 // the same bag, it is given once (TorchRec's variable batch size).
 //   - batchSize: samples of this rank, rows of output 0.
-//   - batchSizes: [features], INT32 or INT64: number of bags of each feature.
+//   - batchSizes: [features], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1.
 //   - inverse: [features * batchSize], INT32 or INT64, feature-major: the bag of each sample, in
 //     [0, batchSizes[feature]). Row s of output 0 holds bag inverse[f * batchSize + s] of each pooled
 //     feature f; the gradients of samples that share a bag are added up in ascending order, before
@@ -1133,8 +1136,8 @@ func (l *Lookup) SendGradients(accumulate bool) error {
 // updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
 // was not called) makes this [ErrInvalidBatch] on all ranks; if a rank calls skip instead, no rank
 // applies the step and this returns OK: [Collection.Step] tells. The lookup is then idle.
-// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; see
-// send_gradients), [ErrInvalidBatch], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; tables that
+// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), [ErrInvalidBatch], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (l *Lookup) Backward() error {
 	return capi.Lookup_backward(l.raw())
 }
@@ -1737,9 +1740,10 @@ func (c *Checkpoint) Step() (int, error) {
 // A load that fails before it has written to a table changes nothing. One that fails later (a
 // damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
 // refusing every call but load and destroy with [ErrInvalidState], until a load succeeds; layers and DDP
-// parameters are as before. Accumulated gradients of the tables are dropped. ctx: as commit.
-// Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (none is
-// open, nothing was added), [ErrNotFound] (a name, table or parameter that the checkpoint has not),
+// parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
+// forward and backward: backward, accumulate and send_gradients of it are [ErrInvalidState]. control: as
+// commit. Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState]
+// (none is open, nothing was added, some rank is between send_gradients and backward), [ErrNotFound] (a name, table or parameter that the checkpoint has not),
 // [ErrInvalidArgument] (another shape, dtype or optimizer), [ErrCorruptData] (names the tensor), [ErrUnsupported]
 // (SHARD statistics of other column cuts), [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
 // [ErrTimeout], [ErrAborted]. Since 0.1.
@@ -1828,7 +1832,8 @@ type Scorer struct{ handle }
 // Blocking, any thread. Errors: [ErrInvalidHandle] (options, control), [ErrInvalidArgument] (an option; layers
 // that options name and that do not fit, the sentence says which columns), [ErrNotFound] (the checkpoint,
 // the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
-// [ErrCorruptData], [ErrUnsupported] (of a later release), [ErrIoError], [ErrCancelled], [ErrOutOfMemory]. Since 0.1.
+// [ErrCorruptData], [ErrUnsupported] (of a later release; with INT8 a row of too wide a range, whose table and
+// position the error has), [ErrIoError], [ErrCancelled], [ErrOutOfMemory]. Since 0.1.
 func OpenScorer(ctx context.Context, directory string, step int, options *ScorerOptions) (*Scorer, error) {
 	return opened[Scorer](capi.Scorer_destroy, func(out *uintptr) error {
 		return controlled(ctx, func(control *capi.Handle) error {

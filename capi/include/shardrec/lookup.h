@@ -63,9 +63,10 @@ SHARDREC_API void shardrec_lookup_destroy(SHARDREC_NULLABLE shardrec_lookup **lo
 SHARDREC_API shardrec_status shardrec_lookup_set_stream(shardrec_lookup *lookup, int64_t stream);
 
 /* Starts the exchange of a batch's ids.
- * batch_size: samples of this rank, >= 0.
- * values: [ids], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
- *   no more data (batch_size must be 0, lengths and weights NULL); it still takes part in steps.
+ * batch_size: samples of this rank, 0 to 2^31 - 1.
+ * values: [ids], at most 2^31 - 1 of them, INT32 or INT64, bag after bag, in the order of lengths.
+ *   values NULL: this rank has no more data (batch_size must be 0, lengths and weights NULL); it still
+ *   takes part in steps.
  * lengths: [features * batch_size], INT32 or INT64: bag lengths, feature-major (all samples of
  *   feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
  * weights: [ids], FLOAT32, one per id; NULL: all 1.
@@ -90,7 +91,7 @@ SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(
 /* As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
  * the same bag, it is given once (TorchRec's variable batch size).
  * batch_size: samples of this rank, rows of output 0.
- * batch_sizes: [features], INT32 or INT64: number of bags of each feature.
+ * batch_sizes: [features], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1.
  * inverse: [features * batch_size], INT32 or INT64, feature-major: the bag of each sample, in
  *   [0, batch_sizes[feature]). Row s of output 0 holds bag inverse[f * batch_size + s] of each pooled
  *   feature f; the gradients of samples that share a bag are added up in ascending order, before
@@ -173,8 +174,8 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
  * updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
  * was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
  * applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
- * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see
- * send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
+ * were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
 
 /* In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the

@@ -1356,14 +1356,16 @@ extern "C" {
     /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_save(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
     /// Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
-    /// into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must
+    /// into all replicas of a mesh; accumulated gradients and batches behind forward are dropped (see
+    /// shardrec_checkpoint_load). Tables are matched by name and must
     /// agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
     /// before it has written to a table changes nothing; one that fails later (a damaged or unreadable
     /// block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
     /// INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
     /// UNSUPPORTED.
     /// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
-    /// CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
+    /// CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
+    /// NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
     /// tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
     /// Since 0.1.
     pub fn shardrec_collection_load(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
@@ -1391,9 +1393,10 @@ extern "C" {
     /// DEVICE_ERROR. Since 0.1.
     pub fn shardrec_lookup_set_stream(lookup: *mut shardrec_lookup, stream: i64) -> shardrec_status;
     /// Starts the exchange of a batch's ids.
-    /// batch_size: samples of this rank, \>= 0.
-    /// values: \[ids\], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
-    /// no more data (batch_size must be 0, lengths and weights NULL); it still takes part in steps.
+    /// batch_size: samples of this rank, 0 to 2^31 - 1.
+    /// values: \[ids\], at most 2^31 - 1 of them, INT32 or INT64, bag after bag, in the order of lengths.
+    /// values NULL: this rank has no more data (batch_size must be 0, lengths and weights NULL); it still
+    /// takes part in steps.
     /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
     /// feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
     /// weights: \[ids\], FLOAT32, one per id; NULL: all 1.
@@ -1410,7 +1413,7 @@ extern "C" {
     /// As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
     /// the same bag, it is given once (TorchRec's variable batch size).
     /// batch_size: samples of this rank, rows of output 0.
-    /// batch_sizes: \[features\], INT32 or INT64: number of bags of each feature.
+    /// batch_sizes: \[features\], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1.
     /// inverse: \[features \* batch_size\], INT32 or INT64, feature-major: the bag of each sample, in
     /// \[0, batch_sizes\[feature\]). Row s of output 0 holds bag inverse\[f \* batch_size + s\] of each pooled
     /// feature f; the gradients of samples that share a bag are added up in ascending order, before
@@ -1474,8 +1477,8 @@ extern "C" {
     /// updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
     /// was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
     /// applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see
-    /// send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
+    /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup) -> shardrec_status;
     /// In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
     /// collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
@@ -1843,9 +1846,10 @@ extern "C" {
     /// A load that fails before it has written to a table changes nothing. One that fails later (a
     /// damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
     /// refusing every call but load and destroy with INVALID_STATE, until a load succeeds; layers and DDP
-    /// parameters are as before. Accumulated gradients of the tables are dropped. control: as commit.
-    /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is
-    /// open, nothing was added), NOT_FOUND (a name, table or parameter that the checkpoint has not),
+    /// parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
+    /// forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
+    /// commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
+    /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a name, table or parameter that the checkpoint has not),
     /// INVALID_ARGUMENT (another shape, dtype or optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED
     /// (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
@@ -1893,7 +1897,8 @@ extern "C" {
     /// Blocking, any thread. Errors: INVALID_HANDLE (options, control), INVALID_ARGUMENT (an option; layers
     /// that options name and that do not fit, the sentence says which columns), NOT_FOUND (the checkpoint,
     /// the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
-    /// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1.
+    /// CORRUPT_DATA, UNSUPPORTED (of a later release; with INT8 a row of too wide a range, whose table and
+    /// position the error has), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_scorer_open(directory: *const c_char, step: i64, options: *const shardrec_options, control: *mut shardrec_control, out: *mut *mut shardrec_scorer) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; never blocks. Calls in progress end as if it had not
     /// been; the last one frees the tables. Since 0.1.
