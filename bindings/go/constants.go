@@ -32,6 +32,9 @@ const (
 	// StatusUnsupported is SHARDREC_UNSUPPORTED: meaningful, but not available in this build; the sentence says
 	// why.
 	StatusUnsupported Status = 8
+	// StatusDisagreement is SHARDREC_DISAGREEMENT: the ranks asked for different things, which is said to all of
+	// them: nothing was done on any, and all may go on.
+	StatusDisagreement Status = 9
 	// StatusOutOfMemory is SHARDREC_OUT_OF_MEMORY.
 	StatusOutOfMemory Status = 100
 	// StatusIoError is SHARDREC_IO_ERROR: the operating system refused a file operation.
@@ -45,7 +48,7 @@ const (
 	StatusPeerFailed Status = 200
 	// StatusTimeout is SHARDREC_TIMEOUT: a deadline passed; the sentence names the rank and the operation.
 	StatusTimeout Status = 201
-	// StatusMismatch is SHARDREC_MISMATCH: ranks called different things.
+	// StatusMismatch is SHARDREC_MISMATCH: ranks made different calls, or made them in another order.
 	StatusMismatch Status = 202
 	// StatusAborted is SHARDREC_ABORTED: [Comm.Abort] was called on some rank.
 	StatusAborted Status = 203
@@ -76,6 +79,8 @@ func (v Status) String() string {
 		return "not_found"
 	case StatusUnsupported:
 		return "unsupported"
+	case StatusDisagreement:
+		return "disagreement"
 	case StatusOutOfMemory:
 		return "out_of_memory"
 	case StatusIoError:
@@ -118,6 +123,8 @@ var (
 	ErrNotFound error = statusError(StatusNotFound)
 	// ErrUnsupported is an error with StatusUnsupported.
 	ErrUnsupported error = statusError(StatusUnsupported)
+	// ErrDisagreement is an error with StatusDisagreement.
+	ErrDisagreement error = statusError(StatusDisagreement)
 	// ErrOutOfMemory is an error with StatusOutOfMemory.
 	ErrOutOfMemory error = statusError(StatusOutOfMemory)
 	// ErrIoError is an error with StatusIoError.

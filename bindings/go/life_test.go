@@ -84,6 +84,30 @@ func TestOptionsAreCheckedWhereTheyAreUsed(t *testing.T) {
 	}
 }
 
+func TestRanksThatDisagreeGoOn(t *testing.T) {
+	err := Run(2, func(comm *Comm) error {
+		model, err := NewModel()
+		if err != nil {
+			return err
+		}
+		defer model.Close()
+		rank, err := comm.Rank()
+		if err != nil {
+			return err
+		}
+		if _, err := model.AddTable("t", 10+rank, 4, nil); err != nil {
+			return err
+		}
+		if _, err := NewCollectivePlan(comm, model, nil); !errors.Is(err, ErrDisagreement) || !strings.Contains(err.Error(), "rows of table") {
+			t.Errorf("not a disagreement, but %v", err)
+		}
+		return comm.Barrier()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // messages is what was logged.
 type messages struct {
 	mutex sync.Mutex

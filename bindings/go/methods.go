@@ -341,8 +341,8 @@ func (c *Comm) ReduceScatter(tensor Tensor, out Tensor, reduction Reduction) err
 // none: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
 // the row length of tensor, which are the same on all ranks, also where a rank has no rows.
 // The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
-// get the same [ErrMismatch], which names a pair of ranks and what differs; out is as before and the
-// communicator lives on. Since 0.1.
+// get the same [ErrDisagreement], which names a pair of ranks and what differs; out is as before and all
+// may go on. Since 0.1.
 func (c *Comm) AllToAll(tensor Tensor, sendCounts Tensor, out Tensor, receiveCounts Tensor) error {
 	return capi.Comm_all_to_all(c.raw(), tensor.raw, sendCounts.raw, out.raw, receiveCounts.raw)
 }
@@ -626,8 +626,8 @@ func NewPlan(model *Model, topology *Topology, options *PlanOptions) (*Plan, err
 // check that models and options are the same. What one rank gets wrong in its arguments, every rank
 // gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
 // (setup deadline).
-// Errors: as [NewPlan]; [ErrMismatch] (models or options differ; names a rank and the first
-// difference; the communicator lives on), [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// Errors: as [NewPlan]; [ErrDisagreement] (models or options differ; names a rank and the first
+// difference), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollectivePlan(comm *Comm, model *Model, options *PlanOptions) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Plan_collective(rawOf(comm), rawOf(model), made, out) })
@@ -784,8 +784,8 @@ type Collection struct{ handle }
 // Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also:
 // the plan does not fit the model), [ErrOutOfMemory] (on any rank: all get it, with the rank and the
 // bytes; where there is not even memory to tell, they get [ErrPeerFailed]), [ErrUnsupported] (DEVICE without the
-// plug-in), [ErrDeviceError] (as any later call of a collection on a device), [ErrMismatch], [ErrPeerFailed],
-// [ErrTimeout], [ErrAborted]. Since 0.1.
+// plug-in), [ErrDeviceError] (as any later call of a collection on a device), [ErrDisagreement] (ranks bring
+// different models, plans or options), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollection(comm *Comm, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
 	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -914,8 +914,8 @@ func (c *Collection) WriteRows(table int, part TablePart, ids Tensor, values Ten
 // the same on all ranks, UTF-8, the same files for all of them. ctx: its end cancels; [WithControl] tells how far it is.
 // Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
 // [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also: there is a checkpoint), [ErrInvalidState],
-// [ErrIoError] (on any rank: all get it, with rank and path), [ErrCancelled], [ErrOutOfMemory], [ErrMismatch],
-// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// [ErrIoError] (on any rank: all get it, with rank and path), [ErrDisagreement] (ranks name different
+// directories), [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Collection) Save(ctx context.Context, directory string) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Collection_save(c.raw(), directory, control) })
 }
@@ -932,9 +932,9 @@ func (c *Collection) Save(ctx context.Context, directory string) error {
 // [ErrUnsupported].
 // Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: [ErrInvalidHandle],
 // [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrInvalidState] (some rank is between send_gradients and backward),
-// [ErrNotFound] (no checkpoint, a table missing), [ErrCorruptData] (names the
-// tensor), [ErrUnsupported], [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted].
-// Since 0.1.
+// [ErrNotFound] (no checkpoint, a table missing), [ErrCorruptData] (names the tensor), [ErrUnsupported], [ErrIoError],
+// [ErrDisagreement] (ranks name different directories), [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
+// [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Collection) Load(ctx context.Context, directory string) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Collection_load(c.raw(), directory, control) })
 }
@@ -1075,7 +1075,8 @@ func (l *Lookup) OutputShape(output int) (LookupOutputShape, error) {
 // afterwards).
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin), [ErrNotFound] (output);
 // [ErrInvalidArgument] for out (nothing was exchanged: call again with a right one); [ErrInvalidBatch] (see
-// above); [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. After [ErrInvalidArgument] out is as it
+// above); [ErrDisagreement] (lookups of the ranks differ in WEIGHT_GRADIENT), [ErrOutOfMemory], [ErrMismatch],
+// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. After [ErrInvalidArgument] out is as it
 // was; after any other error it may be written in part, since this rank's own rows are looked up
 // while the others' are under way. Since 0.1.
 func (l *Lookup) Forward(output int, out Tensor) error {
@@ -1137,7 +1138,8 @@ func (l *Lookup) SendGradients(accumulate bool) error {
 // was not called) makes this [ErrInvalidBatch] on all ranks; if a rank calls skip instead, no rank
 // applies the step and this returns OK: [Collection.Step] tells. The lookup is then idle.
 // Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; tables that
-// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), [ErrInvalidBatch], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), [ErrInvalidBatch],
+// [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (l *Lookup) Backward() error {
 	return capi.Lookup_backward(l.raw())
 }
@@ -1190,7 +1192,7 @@ type Mesh struct{ handle }
 //
 // It keeps what it needs of comm and ends with it (abort, close, a dead peer).
 // Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (on any rank: all get
-// it), [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// it), [ErrDisagreement], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewMesh(comm *Comm, shardingGroupSize int, options *MeshOptions) (*Mesh, error) {
 	return opened[Mesh](capi.Mesh_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -1268,7 +1270,7 @@ func NewCollectivePlanOnMesh(mesh *Mesh, model *Model, options *PlanOptions) (*P
 // are collective over its sharding group.
 // What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
 // decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
-// compressions) are the same on all ranks of the mesh, else [ErrMismatch] on all of them, naming rank
+// compressions) are the same on all ranks of the mesh, else [ErrDisagreement] on all of them, naming rank
 // and option.
 // Replicated (data-parallel) tables: [ErrUnsupported]. Collective over the mesh, blocking.
 // Errors: as [NewCollection]; [ErrInvalidHandle], [ErrClosed], [ErrBusy] for mesh. Since 0.1.
@@ -1286,7 +1288,7 @@ func NewCollectionOnMesh(mesh *Mesh, model *Model, plan *Plan, options *Collecti
 // over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
 // are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
 // ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
-// of every table, else [ErrMismatch] on all ranks, naming rank and table: nothing was averaged then, and
+// of every table, else [ErrDisagreement] on all ranks, naming rank and table: nothing was averaged then, and
 // the collection is as before (set what differs and call again). Local SGD with averaging, as
 // TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
 // their step ([Lookup.Accumulate]) are not averaged. On a collection without
@@ -1295,7 +1297,7 @@ func NewCollectionOnMesh(mesh *Mesh, model *Model, plan *Plan, options *Collecti
 // rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
 // averaged in part, or waits for a rank that has stopped.
 // Collective over the mesh, blocking (step deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
-// [ErrInvalidState], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// [ErrInvalidState], [ErrDisagreement], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Collection) Sync() error {
 	return capi.Collection_sync(c.raw())
 }
@@ -1347,9 +1349,9 @@ func (d *Ddp) SetOptimizer(options *OptimizerOptions) error {
 // size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
 // Collective, blocking (setup deadline).
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState] (twice, no parameters), [ErrInvalidArgument] and
-// [ErrUnsupported] (of the optimizer and the flat gradient; nothing was exchanged); [ErrMismatch] (names rank and
-// parameter, the same on all ranks; the communicator lives on); [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout],
-// [ErrAborted]. Since 0.1.
+// [ErrUnsupported] (of the optimizer and the flat gradient; nothing was exchanged); [ErrDisagreement] (names rank
+// and parameter, the same on all ranks); [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted].
+// Since 0.1.
 func (d *Ddp) Commit() error {
 	return capi.Ddp_commit(d.raw())
 }
@@ -1479,8 +1481,8 @@ func (d *Ddp) SetLearningRate(learningRate float64) error {
 // CheckEqual is shardrec_ddp_check_equal.
 //
 // Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
-// between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrMismatch] (names the first parameter
-// and rank that differ from rank 0, the same on all ranks; the communicator lives on), [ErrOutOfMemory],
+// between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrDisagreement] (names the first
+// parameter and rank that differ from rank 0, the same on all ranks), [ErrOutOfMemory], [ErrMismatch],
 // [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (d *Ddp) CheckEqual() error {
 	return capi.Ddp_check_equal(d.raw())
@@ -1489,7 +1491,7 @@ func (d *Ddp) CheckEqual() error {
 // Broadcast is shardrec_ddp_broadcast.
 //
 // Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
-// (setup deadline); between steps. Errors: as [Ddp.CheckEqual], but [ErrMismatch];
+// (setup deadline); between steps. Errors: as [Ddp.CheckEqual], but [ErrDisagreement];
 // [ErrInvalidArgument] (root). Since 0.1.
 func (d *Ddp) Broadcast(root int) error {
 	return capi.Ddp_broadcast(d.raw(), int32(root))
@@ -1701,8 +1703,8 @@ func (c *Checkpoint) SetTensor(name string, tensor Tensor) error {
 // destroyed), [ErrBusy], [ErrInvalidArgument] (step), [ErrInvalidState] (nothing was added or set; the directory
 // holds checkpoints of a run that this handle has not opened; another job commits there now, or has
 // committed since this handle's last open or commit), [ErrIoError] (on any rank: all get it, with rank
-// and path; also where a rank does not see the same directory), [ErrMismatch]
-// (directory, step, names, layers or DDP parameters differ between ranks), [ErrCancelled], [ErrOutOfMemory],
+// and path; also where a rank does not see the same directory), [ErrDisagreement] (directory, names, layers
+// or DDP parameters differ between ranks), [ErrCancelled], [ErrOutOfMemory], [ErrMismatch] (also: the steps differ),
 // [ErrPeerFailed], [ErrTimeout], [ErrAborted] (these three: the checkpoint may be there or not, whole). Since 0.1.
 func (c *Checkpoint) Commit(ctx context.Context, step int) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_commit(c.raw(), int64(step), control) })
@@ -1716,7 +1718,8 @@ func (c *Checkpoint) Commit(ctx context.Context, step int) error {
 // blocking (setup deadline). After an error the checkpoint that was open before stays open.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrNotFound] (no checkpoint, no such step),
 // [ErrCorruptData], [ErrUnsupported] (of a later release), [ErrIoError] (also: a rank sees other files than rank
-// 0), [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// 0), [ErrDisagreement] (ranks name different directories), [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout],
+// [ErrAborted]. Since 0.1.
 func (c *Checkpoint) Open(step int) error {
 	return capi.Checkpoint_open(c.raw(), int64(step))
 }
@@ -1743,9 +1746,9 @@ func (c *Checkpoint) Step() (int, error) {
 // parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
 // forward and backward: backward, accumulate and send_gradients of it are [ErrInvalidState]. control: as
 // commit. Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState]
-// (none is open, nothing was added, some rank is between send_gradients and backward), [ErrNotFound] (a name, table or parameter that the checkpoint has not),
-// [ErrInvalidArgument] (another shape, dtype or optimizer), [ErrCorruptData] (names the tensor), [ErrUnsupported]
-// (SHARD statistics of other column cuts), [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
+// (none is open, nothing was added, some rank is between send_gradients and backward), [ErrNotFound] (a
+// name, table or parameter that the checkpoint has not), [ErrInvalidArgument] (another shape, dtype or
+// optimizer), [ErrCorruptData] (names the tensor), [ErrUnsupported] (SHARD statistics of other column cuts), [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
 // [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Checkpoint) Load(ctx context.Context) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_load(c.raw(), control) })

@@ -70,6 +70,8 @@ const char* shardrec_status_name(shardrec_status status) {
       return "SHARDREC_NOT_FOUND";
     case SHARDREC_UNSUPPORTED:
       return "SHARDREC_UNSUPPORTED";
+    case SHARDREC_DISAGREEMENT:
+      return "SHARDREC_DISAGREEMENT";
     case SHARDREC_OUT_OF_MEMORY:
       return "SHARDREC_OUT_OF_MEMORY";
     case SHARDREC_IO_ERROR:

@@ -103,7 +103,7 @@ void check_options(const std::vector<Summary>& summaries) {
       const std::string theirs = option.text(summaries[rank].options);
       const std::string first = option.text(summaries[0].options);
       if (theirs == first) continue;
-      core::fail(SHARDREC_MISMATCH,
+      core::fail(SHARDREC_DISAGREEMENT,
                  sentence(option.name, " is ", theirs, " on rank ", rank, " and ", first,
                           " on rank 0; the same options are needed on every rank"),
                  {.rank = static_cast<int64_t>(rank)});

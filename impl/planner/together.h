@@ -32,7 +32,7 @@ struct PlanRequest {
 };
 
 // Collective. request() and then, once the plan is there, ready() are called on every rank; what
-// either throws on one rank is every rank's error. Throws MISMATCH, naming the lowest rank that
+// either throws on one rank is every rank's error. Throws DISAGREEMENT, naming the lowest rank that
 // differs from rank 0 and the first difference; the communicator lives on.
 plan::PlannedModel plan_together(const Planners& planners, core::FunctionRef<PlanRequest()> request,
                                  core::FunctionRef<void()> ready);

@@ -19,7 +19,7 @@ struct MeshRanks {
   std::shared_ptr<comm::Communicator> sharding;  // this rank's sharding group
 };
 
-// Collective over the mesh. Throws UNSUPPORTED (a replicated table), MISMATCH (ranks bring different
+// Collective over the mesh. Throws UNSUPPORTED (a replicated table), DISAGREEMENT (ranks bring different
 // models, plans or options), OUT_OF_MEMORY and what a collection's constructor throws, the same on
 // every rank. An error of one rank alone ends the mesh.
 std::shared_ptr<embedding::Collection> make_collection(const MeshRanks& mesh,

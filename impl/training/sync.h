@@ -25,7 +25,7 @@ class ReplicaSync {
               std::shared_ptr<comm::Communicator> replicas);
 
   // Collective over the mesh. The collections have the same model, plan and options. Where steps or
-  // training settings differ, every rank of the mesh throws comm::AgreedError (MISMATCH) and all is
+  // training settings differ, every rank of the mesh throws comm::AgreedError (DISAGREEMENT) and all is
   // as before. Any other error, memory that runs out included, ends the mesh and both groups of
   // this rank: no peer waits for it, then or later, or trains on tables that are averaged in part. Where it was that a rank is gone or did not come in time, every later call throws the same.
   void average(embedding::Collection& collection);

@@ -473,7 +473,7 @@ TEST(CheckpointApi, DirectoriesThatDifferBetweenRanksAreBothNamed) {
     add_all(checkpoint, job);
     const auto expect_both = [&](const auto& call, const char* name) {
       std::string sentence;
-      EXPECT_EQ(status_of(call, &sentence), SHARDREC_MISMATCH) << name;
+      EXPECT_EQ(status_of(call, &sentence), SHARDREC_DISAGREEMENT) << name;
       for (const std::string& part :
            {std::string("rank 2 gave ") + name + " the directory \"" + directory.path("there"),
             "and rank 0 \"" + directory.path("here")}) {

@@ -227,7 +227,7 @@ TEST(CommTensors, CountsThatDoNotMeetAreMismatchOnAllAndTheCommunicatorLives) {
     std::vector<int64_t> sent = {0, 2, 1};
     const shardrec_tensor counts = view(sent);
     EXPECT_EQ(shardrec_comm_all_to_all(comm, &tensor, rank == 1 ? &counts : nullptr, &out, nullptr),
-              SHARDREC_MISMATCH);
+              SHARDREC_DISAGREEMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "rank 1 has 0 rows for rank 0"))
         << shardrec_last_error();
     int64_t failed_rank = -1;

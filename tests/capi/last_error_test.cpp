@@ -141,13 +141,14 @@ TEST(Status, EveryOneHasItsName) {
       {SHARDREC_DEVICE_ERROR, "SHARDREC_DEVICE_ERROR"},
       {SHARDREC_PEER_FAILED, "SHARDREC_PEER_FAILED"},
       {SHARDREC_TIMEOUT, "SHARDREC_TIMEOUT"},
+      {SHARDREC_DISAGREEMENT, "SHARDREC_DISAGREEMENT"},
       {SHARDREC_MISMATCH, "SHARDREC_MISMATCH"},
       {SHARDREC_ABORTED, "SHARDREC_ABORTED"},
       {SHARDREC_CANCELLED, "SHARDREC_CANCELLED"},
       {SHARDREC_INTERNAL, "SHARDREC_INTERNAL"},
   };
   for (const auto& [status, name] : names) EXPECT_STREQ(shardrec_status_name(status), name);
-  EXPECT_STREQ(shardrec_status_name(static_cast<shardrec_status>(9)), "unknown status");
+  EXPECT_STREQ(shardrec_status_name(static_cast<shardrec_status>(10)), "unknown status");
   EXPECT_STREQ(shardrec_status_name(SHARDREC_STATUS_FORCE_32), "unknown status");
 }
 

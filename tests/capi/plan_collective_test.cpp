@@ -107,14 +107,14 @@ const std::vector<Difference>& differences() {
   return all;
 }
 
-TEST(PlanCollective, ModelsThatDifferAreMismatchNamingRankAndDifference) {
+TEST(PlanCollective, ModelsThatDifferAreADisagreementNamingRankAndDifference) {
   for (const Difference& difference : differences()) {
     SCOPED_TRACE(difference.what);
     run_ranks(4, [&](shardrec_comm* comm, int rank) {
       const Model model = two_tables();
       if (rank == 2) difference.change(model);
       shardrec_plan* plan = nullptr;
-      EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_MISMATCH);
+      EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_DISAGREEMENT);
       EXPECT_EQ(plan, nullptr);
       EXPECT_TRUE(contains(shardrec_last_error(), difference.named)) << shardrec_last_error();
       int64_t at_fault = -1;
@@ -141,7 +141,7 @@ TEST(PlanCollective, TheFirstTableThatDiffersIsNamed) {
     EXPECT_OK(shardrec_model_add_table(model, "b", rank == 1 ? 21 : 20, 4, nullptr, nullptr));
     EXPECT_OK(shardrec_model_add_table(model, "c", 30, rank == 2 ? 8 : 4, nullptr, nullptr));
     shardrec_plan* plan = nullptr;
-    EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_MISMATCH);
+    EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_DISAGREEMENT);
     EXPECT_STREQ(shardrec_last_error(),
                  "rank 1 and rank 0 bring different models: the number of rows of table \"b\" is "
                  "21 on rank 1 and "
@@ -150,17 +150,17 @@ TEST(PlanCollective, TheFirstTableThatDiffersIsNamed) {
   });
 }
 
-TEST(PlanCollective, OptionsThatDifferAreMismatch) {
+TEST(PlanCollective, OptionsThatDifferAreADisagreement) {
   run_ranks(2, [](shardrec_comm* comm, int rank) {
     const Model model = two_tables();
     const Options options = options_of(SHARDREC_OPTIONS_PLAN, SHARDREC_OPTION_SHARDING,
                                        rank == 0 ? "row_wise" : "column_wise");
     shardrec_plan* plan = nullptr;
-    EXPECT_EQ(shardrec_plan_collective(comm, model, options, &plan), SHARDREC_MISMATCH);
+    EXPECT_EQ(shardrec_plan_collective(comm, model, options, &plan), SHARDREC_DISAGREEMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "column_wise on rank 1")) << shardrec_last_error();
     const Options balance =
         options_of(SHARDREC_OPTIONS_PLAN, SHARDREC_OPTION_BALANCE, rank == 0 ? "bytes" : "time");
-    EXPECT_EQ(shardrec_plan_collective(comm, model, balance, &plan), SHARDREC_MISMATCH);
+    EXPECT_EQ(shardrec_plan_collective(comm, model, balance, &plan), SHARDREC_DISAGREEMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "SHARDREC_OPTION_BALANCE is time on rank 1"))
         << shardrec_last_error();
     EXPECT_OK(shardrec_comm_close(comm));

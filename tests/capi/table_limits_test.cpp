@@ -104,7 +104,7 @@ TEST(TableLimits, ArePartOfTheModelAndHonouredByPlans) {
   EXPECT_TRUE(contains(shardrec_last_error(), "ALLOWED_RANKS")) << shardrec_last_error();
 }
 
-TEST(TableLimits, ThatDifferBetweenRanksAreAMismatchByName) {
+TEST(TableLimits, ThatDifferBetweenRanksAreADisagreementByName) {
   const std::vector<std::pair<shardrec_option, std::pair<const char*, const char*>>> cases = {
       {SHARDREC_OPTION_ALLOWED_SHARDING,
        {"grid", "allowed_sharding of table \"user\" is \"grid\" on rank 1 and \"all\" on rank 0"}},
@@ -123,7 +123,7 @@ TEST(TableLimits, ThatDifferBetweenRanksAreAMismatchByName) {
       }
       const Model model = model_with(options);
       shardrec_plan* plan = nullptr;
-      EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_MISMATCH);
+      EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_DISAGREEMENT);
       EXPECT_TRUE(contains(shardrec_last_error(), value.second)) << shardrec_last_error();
       EXPECT_OK(shardrec_comm_close(comm));
     });

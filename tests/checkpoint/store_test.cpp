@@ -360,7 +360,7 @@ TEST_F(Store, LayersThatDifferBetweenRanksAreTold) {
     Lineage lineage;
     commit_step(ranks.group(), root(), 1, 0, contents, lineage, nullptr);
   });
-  expect_all(errors, SHARDREC_MISMATCH, "values of \"top\"");
+  expect_all(errors, SHARDREC_DISAGREEMENT, "values of \"top\"");
   EXPECT_EQ(steps_there(), std::set<std::string>{});
 }
 

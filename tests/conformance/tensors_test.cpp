@@ -305,7 +305,7 @@ TEST_P(CollectiveConformance, RowsThatDoNotFitAreTheSameMismatchEverywhereAndHar
                    deviates ? deviation.received : ones);
       });
       ASSERT_TRUE(error);
-      EXPECT_EQ(error->status(), SHARDREC_MISMATCH);
+      EXPECT_EQ(error->status(), SHARDREC_DISAGREEMENT);
       EXPECT_NE(error->sentence().find(deviation.says), std::string::npos) << error->sentence();
       out.expect(nine, "after the mismatch");
       comm.check();

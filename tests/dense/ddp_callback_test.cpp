@@ -127,7 +127,7 @@ TEST(DdpHook, IsSetOnAllRanksOrOnNone) {
     HostSet set(comm, nullptr, {2});
     Exchange exchange{.ddp = set.ddp};
     ASSERT_OK(shardrec_ddp_set_hook(set.ddp, rank == 1 ? negate : nullptr, &exchange));
-    EXPECT_EQ(shardrec_ddp_commit(set.ddp), SHARDREC_MISMATCH);
+    EXPECT_EQ(shardrec_ddp_commit(set.ddp), SHARDREC_DISAGREEMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "hook")) << shardrec_last_error();
     EXPECT_OK(shardrec_comm_close(comm));
   });

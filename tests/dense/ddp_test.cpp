@@ -215,7 +215,7 @@ TEST(Ddp, CommitNamesRankAndParameterOfAMismatchAndTheCommunicatorLivesOn) {
       const std::vector<float> before = all[0].value;
       const auto error = comm::error_of([&] { ddp.commit(); });
       ASSERT_TRUE(error);
-      EXPECT_EQ(error->status(), SHARDREC_MISMATCH);
+      EXPECT_EQ(error->status(), SHARDREC_DISAGREEMENT);
       EXPECT_EQ(error->sentence(), mismatch.sentence);
       EXPECT_EQ(error->parts().rank, 2);
       EXPECT_TRUE(same_bits(before, all[0].value)) << "nothing was broadcast";

@@ -352,7 +352,7 @@ TEST(LayersApi, DdpRefusesMalformedParametersAndNamesAMismatch) {
     });
     ASSERT_OK(
         shardrec_ddp_add_parameter(ddp, rank == 0 ? "left" : "right", &value, &gradient, nullptr));
-    EXPECT_EQ(shardrec_ddp_commit(ddp), SHARDREC_MISMATCH);
+    EXPECT_EQ(shardrec_ddp_commit(ddp), SHARDREC_DISAGREEMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "\"right\"")) << shardrec_last_error();
     int64_t failed_rank = -1;
     EXPECT_OK(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank));

@@ -80,7 +80,8 @@ TEST_F(CollectionOnDevice, IsOnOneKindOfDeviceOnAllRanks) {
     ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, options.out()));
     ASSERT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEVICE, rank - 1));
     shardrec_collection* tables = nullptr;
-    EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &tables), SHARDREC_MISMATCH);
+    EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &tables),
+              SHARDREC_DISAGREEMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "option DEVICE")) << shardrec_last_error();
     shardrec_collection_destroy(&tables);
   });

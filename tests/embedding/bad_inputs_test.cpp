@@ -488,7 +488,7 @@ TEST(WeightGradient, IsAskedForByAllRanksOrTheForwardIsAMismatchAndTheCommunicat
     Batch batch;
     SR_OK(batch.begin(lookup));
     const HalfMatrix out(SHARDREC_FLOAT32, kBatch, kWidth);
-    EXPECT_EQ(shardrec_lookup_forward(lookup, 0, &out.tensor), SHARDREC_MISMATCH);
+    EXPECT_EQ(shardrec_lookup_forward(lookup, 0, &out.tensor), SHARDREC_DISAGREEMENT);
     EXPECT_EQ(error_number(SHARDREC_ERROR_RANK), 1);
     EXPECT_NE(std::string(shardrec_last_error()).find("WEIGHT_GRADIENT"), std::string::npos);
     shardrec_lookup_destroy(&lookup);

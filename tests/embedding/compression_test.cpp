@@ -480,7 +480,8 @@ TEST(CompressionOptions, MustBeTheSameOnAllRanks) {
       SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
       SR_OK(shardrec_options_set_text(options, key, rank == 2 ? "int8" : "bfloat16"));
       shardrec_collection* tables = nullptr;
-      EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &tables), SHARDREC_MISMATCH);
+      EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &tables),
+                SHARDREC_DISAGREEMENT);
       const std::string sentence = shardrec_last_error();
       EXPECT_NE(sentence.find(key == SHARDREC_OPTION_FORWARD_COMPRESSION ? "FORWARD_COMPRESSION"
                                                                          : "BACKWARD_COMPRESSION"),

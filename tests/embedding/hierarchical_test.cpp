@@ -170,7 +170,7 @@ TEST(HierarchicalOption, DoesNotGoWithCompression) {
 }
 
 TEST(HierarchicalOption, MustBeTheSameOnAllRanks) {
-  expect_refused(SHARDREC_MISMATCH, "rank 2", [](int rank, shardrec_options* options) {
+  expect_refused(SHARDREC_DISAGREEMENT, "rank 2", [](int rank, shardrec_options* options) {
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, rank == 2 ? 1 : 0));
   });
 }

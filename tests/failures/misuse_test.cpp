@@ -128,7 +128,7 @@ TEST_P(Misuse, AnotherPlanOrOrderOfTablesIsAMismatchOnAll) {
     const Outcome outcome = run(scenario);
     for (int rank = 0; rank < kRanks; ++rank) {
       // Rank 1 is told of one of the others, that of it.
-      expect_reported(outcome, rank, call, "SHARDREC_MISMATCH",
+      expect_reported(outcome, rank, call, "SHARDREC_DISAGREEMENT",
                       rank == kFailedRank ? -1 : kFailedRank, {"rank 1"});
     }
   }

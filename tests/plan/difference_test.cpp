@@ -55,7 +55,7 @@ TEST(FirstDifference, NamesTheRankTheTableTheFeatureAndBothValues) {
     one.change(other);
     ASSERT_NE(model_fingerprint(reference), model_fingerprint(other));
     const core::Error error = first_difference(reference, other, 3);
-    EXPECT_EQ(error.status(), SHARDREC_MISMATCH);
+    EXPECT_EQ(error.status(), SHARDREC_DISAGREEMENT);
     EXPECT_NE(std::string(error.sentence()).find(one.sentence), std::string::npos)
         << error.sentence();
     EXPECT_EQ(error.parts().rank, 3);

@@ -20,7 +20,7 @@ int replica_of(int rank) { return rank % kGroup; }
 // The last error is a mismatch that names rank 1, the lowest of replica 1, and all of the words.
 void expect_mismatch(shardrec_status status, const std::vector<std::string>& words) {
   const std::string sentence = shardrec_last_error();
-  EXPECT_EQ(status, SHARDREC_MISMATCH) << sentence;
+  EXPECT_EQ(status, SHARDREC_DISAGREEMENT) << sentence;
   int64_t failed_rank = -1;
   shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank);
   EXPECT_EQ(failed_rank, 1) << sentence;
@@ -147,7 +147,7 @@ TEST(ReplicaSettings, ErrorsNameTheTable) {
     one.create();
     SR_OK(one.status());
     SR_OK(shardrec_collection_set_frozen(one.tables(), 0, replica_of(rank)));
-    EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_MISMATCH);
+    EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_DISAGREEMENT);
     char* table = nullptr;
     SR_OK(shardrec_last_error_text(SHARDREC_ERROR_TABLE, &table));
     EXPECT_EQ(std::string(table), "t");

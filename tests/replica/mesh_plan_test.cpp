@@ -113,7 +113,7 @@ TEST(PlanOnMesh, RefusesWhatAMeshCannotHoldOnAllRanks) {
 TEST(PlanOnMesh, WhatDiffersIsAMismatchNamingTheRankOfTheWholeMesh) {
   run_ranks(4, 2, [&](int number, shardrec_comm* comm) {
     Rank rank(comm);
-    EXPECT_EQ(rank.make(number == 3 ? "row_wise" : "table_wise"), SHARDREC_MISMATCH);
+    EXPECT_EQ(rank.make(number == 3 ? "row_wise" : "table_wise"), SHARDREC_DISAGREEMENT);
     int64_t failed_rank = -1;
     EXPECT_EQ(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank), SHARDREC_OK);
     EXPECT_EQ(failed_rank, 3);

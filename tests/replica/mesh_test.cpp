@@ -105,7 +105,7 @@ TEST(Mesh, WhatDiffersIsAMismatchOnAllRanks) {
   run_ranks(4, 2, [&](int rank, shardrec_comm* comm) {
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
     const Rank other_seed(comm, {.seed = rank == 3 ? 6 : 5});
-    EXPECT_EQ(other_seed.status(), SHARDREC_MISMATCH);
+    EXPECT_EQ(other_seed.status(), SHARDREC_DISAGREEMENT);
     int64_t failed_rank = -1;
     shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank);
     EXPECT_EQ(failed_rank, 3);
@@ -119,7 +119,7 @@ TEST(Mesh, WhatOneShardingGroupRefusesAllRanksRefuse) {
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
     // The number of lookups is compared in the groups: rank 3 is the second of its own.
     const Rank other_lookups(comm, {.lookups = rank == 3 ? 3 : 2});
-    EXPECT_EQ(other_lookups.status(), SHARDREC_MISMATCH) << shardrec_last_error();
+    EXPECT_EQ(other_lookups.status(), SHARDREC_DISAGREEMENT) << shardrec_last_error();
     int64_t failed_rank = -1;
     shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank);
     EXPECT_EQ(failed_rank, 3);

@@ -106,8 +106,8 @@ shardrec_checkpoint_set_tensor(shardrec_checkpoint *checkpoint, const char *name
  * destroyed), BUSY, INVALID_ARGUMENT (step), INVALID_STATE (nothing was added or set; the directory
  * holds checkpoints of a run that this handle has not opened; another job commits there now, or has
  * committed since this handle's last open or commit), IO_ERROR (on any rank: all get it, with rank
- * and path; also where a rank does not see the same directory), MISMATCH
- * (directory, step, names, layers or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY,
+ * and path; also where a rank does not see the same directory), DISAGREEMENT (directory, names, layers
+ * or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY, MISMATCH (also: the steps differ),
  * PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_commit(
     shardrec_checkpoint *checkpoint, int64_t step, SHARDREC_NULLABLE shardrec_control *control);
@@ -118,7 +118,8 @@ SHARDREC_API shardrec_status shardrec_checkpoint_commit(
  * blocking (setup deadline). After an error the checkpoint that was open before stays open.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
  * CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
- * 0), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * 0), DISAGREEMENT (ranks name different directories), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT,
+ * ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_open(shardrec_checkpoint *checkpoint,
                                                       int64_t step);
 
@@ -137,9 +138,9 @@ SHARDREC_API shardrec_status shardrec_checkpoint_step(const shardrec_checkpoint 
  * parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
  * forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
  * commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
- * (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a name, table or parameter that the checkpoint has not),
- * INVALID_ARGUMENT (another shape, dtype or optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED
- * (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+ * (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
+ * name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
+ * optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
  * TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_load(shardrec_checkpoint *checkpoint,
                                                       SHARDREC_NULLABLE shardrec_control *control);

@@ -80,8 +80,8 @@ typedef enum shardrec_table_stat {
  * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
  * the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
  * bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
- * plug-in), DEVICE_ERROR (as any later call of a collection on a device), MISMATCH, PEER_FAILED,
- * TIMEOUT, ABORTED. Since 0.1. */
+ * plug-in), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
+ * different models, plans or options), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create(
     shardrec_comm *comm, const shardrec_model *model, const shardrec_plan *plan,
     SHARDREC_OPTIONS(COLLECTION) const shardrec_options *options, shardrec_collection **out);
@@ -181,8 +181,8 @@ SHARDREC_API shardrec_status shardrec_collection_write_rows(
  * the same on all ranks, UTF-8, the same files for all of them. control: NULL allowed.
  * Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
  * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
- * IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
- * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * IO_ERROR (on any rank: all get it, with rank and path), DISAGREEMENT (ranks name different
+ * directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *collection,
                                                       const char *directory,
                                                       SHARDREC_NULLABLE shardrec_control *control);
@@ -197,9 +197,9 @@ SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *colle
  * UNSUPPORTED.
  * Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
  * CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
- * NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
- * tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
- * Since 0.1. */
+ * NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the tensor), UNSUPPORTED, IO_ERROR,
+ * DISAGREEMENT (ranks name different directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+ * TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_load(shardrec_collection *collection,
                                                       const char *directory,
                                                       SHARDREC_NULLABLE shardrec_control *control);

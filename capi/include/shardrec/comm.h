@@ -179,7 +179,7 @@ shardrec_comm_all_reduce(shardrec_comm *comm, SHARDREC_WRITTEN const shardrec_te
  * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT (only this rank; nothing was exchanged and
  * the others wait: call again with what is accepted); OUT_OF_MEMORY (once the exchange has begun, the
  * others get PEER_FAILED); MISMATCH (ranks brought different dtypes, numbers of elements, roots or
- * reductions, or made different calls: the communicator is dead but where a call says otherwise);
+ * reductions, or made different calls: no rank can go on);
  * PEER_FAILED, TIMEOUT, ABORTED. After an error out is as before, or holds part of the result when
  * the communicator is dead. */
 
@@ -211,8 +211,8 @@ SHARDREC_API shardrec_status shardrec_comm_reduce_scatter(
  * NULL: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
  * the row length of tensor, which are the same on all ranks, also where a rank has no rows.
  * The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
- * get the same MISMATCH, which names a pair of ranks and what differs; out is as before and the
- * communicator lives on. Since 0.1. */
+ * get the same DISAGREEMENT, which names a pair of ranks and what differs; out is as before and all
+ * may go on. Since 0.1. */
 SHARDREC_API shardrec_status
 shardrec_comm_all_to_all(shardrec_comm *comm, const shardrec_tensor *tensor,
                          SHARDREC_NULLABLE const shardrec_tensor *send_counts,

@@ -96,9 +96,9 @@ SHARDREC_API shardrec_status shardrec_ddp_set_optimizer(shardrec_ddp *ddp,
  * size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
  * Collective, blocking (setup deadline).
  * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
- * UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); MISMATCH (names rank and
- * parameter, the same on all ranks; the communicator lives on); OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,
- * ABORTED. Since 0.1. */
+ * UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); DISAGREEMENT (names rank
+ * and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
+ * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_commit(shardrec_ddp *ddp);
 
 /* A view of a parameter's gradient, valid until the handle is destroyed; after commit.
@@ -189,13 +189,13 @@ SHARDREC_API shardrec_status shardrec_ddp_state(const shardrec_ddp *ddp, int64_t
                                                 int32_t state, shardrec_tensor *out);
 
 /* Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
- * between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, MISMATCH (names the first parameter
- * and rank that differ from rank 0, the same on all ranks; the communicator lives on), OUT_OF_MEMORY,
+ * between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, DISAGREEMENT (names the first
+ * parameter and rank that differ from rank 0, the same on all ranks), OUT_OF_MEMORY, MISMATCH,
  * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_check_equal(shardrec_ddp *ddp);
 
 /* Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
- * (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but MISMATCH;
+ * (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but DISAGREEMENT;
  * INVALID_ARGUMENT (root). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_broadcast(shardrec_ddp *ddp, int32_t root);
 

@@ -128,7 +128,8 @@ SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup 
  * afterwards).
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
  * INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
- * above); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
+ * above); DISAGREEMENT (lookups of the ranks differ in WEIGHT_GRADIENT), OUT_OF_MEMORY, MISMATCH,
+ * PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
  * was; after any other error it may be written in part, since this rank's own rows are looked up
  * while the others' are under way. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_forward(shardrec_lookup *lookup, int32_t output,
@@ -175,7 +176,8 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
  * was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
  * applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
- * were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
+ * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
 
 /* In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the

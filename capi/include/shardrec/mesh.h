@@ -23,7 +23,7 @@ typedef struct shardrec_mesh shardrec_mesh;
  * options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
  * keeps what it needs of comm and ends with it (abort, close, a dead peer).
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
- * it), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mesh_create(shardrec_comm *comm, int32_t sharding_group_size,
                                                   SHARDREC_OPTIONS(MESH)
                                                   const shardrec_options *options,
@@ -75,7 +75,7 @@ SHARDREC_API shardrec_status shardrec_plan_collective_on_mesh(shardrec_mesh *mes
  * are collective over its sharding group.
  * What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
  * decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
- * compressions) are the same on all ranks of the mesh, else MISMATCH on all of them, naming rank
+ * compressions) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming rank
  * and option.
  * Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
  * Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1. */
@@ -87,7 +87,7 @@ SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(
  * over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
  * are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
  * ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
- * of every table, else MISMATCH on all ranks, naming rank and table: nothing was averaged then, and
+ * of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
  * the collection is as before (set what differs and call again). Local SGD with averaging, as
  * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
  * their step (shardrec_lookup_accumulate) are not averaged. On a collection without
@@ -96,7 +96,7 @@ SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(
  * rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
  * averaged in part, or waits for a rank that has stopped.
  * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
- * INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * INVALID_STATE, DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_sync(shardrec_collection *collection);
 
 #ifdef __cplusplus

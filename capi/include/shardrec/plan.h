@@ -80,8 +80,8 @@ SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
  * check that models and options are the same. What one rank gets wrong in its arguments, every rank
  * gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
  * (setup deadline).
- * Errors: as shardrec_plan_create; MISMATCH (models or options differ; names a rank and the first
- * difference; the communicator lives on), PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * Errors: as shardrec_plan_create; DISAGREEMENT (models or options differ; names a rank and the first
+ * difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_collective(shardrec_comm *comm,
                                                       const shardrec_model *model,
                                                       SHARDREC_OPTIONS(PLAN)

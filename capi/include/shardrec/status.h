@@ -29,15 +29,18 @@ typedef enum shardrec_status {
   SHARDREC_INVALID_BATCH = 6,    /* some rank's batch or gradient was refused; no rank applied it */
   SHARDREC_NOT_FOUND = 7,        /* a name, index, file or part of an error that does not exist */
   SHARDREC_UNSUPPORTED = 8, /* meaningful, but not available in this build; the sentence says why */
+  SHARDREC_DISAGREEMENT = 9, /* the ranks asked for different things, which is said to all of them: nothing
+                                was done on any, and all may go on */
   /* Resources. */
   SHARDREC_OUT_OF_MEMORY = 100,
   SHARDREC_IO_ERROR = 101,     /* the operating system refused a file operation */
   SHARDREC_CORRUPT_DATA = 102, /* a file or message does not hold what its format promises */
   SHARDREC_DEVICE_ERROR = 103, /* a device failed; the sentence names it and the runtime's error */
-  /* The group of ranks. After one of these the communicator is dead: destroy what used it. */
+  /* The group of ranks. After one of these, and only these, the communicator is dead: destroy what used
+   * it. */
   SHARDREC_PEER_FAILED = 200, /* another rank is gone */
   SHARDREC_TIMEOUT = 201,     /* a deadline passed; the sentence names the rank and the operation */
-  SHARDREC_MISMATCH = 202,    /* ranks called different things */
+  SHARDREC_MISMATCH = 202,    /* ranks made different calls, or made them in another order */
   SHARDREC_ABORTED = 203,     /* shardrec_comm_abort was called on some rank */
   /* Control. */
   SHARDREC_CANCELLED = 300, /* shardrec_control_cancel was called */

@@ -80,7 +80,7 @@ class CriteoPass final : public Pass {
     return added > 0;
   }
 
-  // Rows of files that have been read come out of the same columns as those of the file that is read now.
+  // By the columns of the row's own file.
   void add(const Rows& rows, int64_t index, Samples& out) override {
     parser_of(rows.lines[static_cast<size_t>(index)].row).parse(rows.line(index), sample_);
     sample_.row = rows.lines[static_cast<size_t>(index)].row;

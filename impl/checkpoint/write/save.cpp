@@ -78,7 +78,7 @@ void compare_shared(const Group& group, const comm::Operation& operation,
       const std::string what =
           i == 0 ? "names, steps or shapes of what was added" : "values of " + mine[i].name;
       throw comm::AgreedError(
-          SHARDREC_MISMATCH,
+          SHARDREC_DISAGREEMENT,
           sentence("rank ", rank, " has other ", what,
                    " than rank 0: what is saved once must be the same on all ranks"),
           {.rank = static_cast<int64_t>(rank), .operation = operation.name});

@@ -31,7 +31,7 @@ struct SaveAs {
 
 // published: runs on rank 0 when the manifest has its name; where it throws, the manifest loses it
 // again. Throws INVALID_ARGUMENT (a checkpoint is there, a bad path), IO_ERROR, CANCELLED,
-// OUT_OF_MEMORY, MISMATCH (ranks bring different things); INTERNAL when boxes do not tile.
+// OUT_OF_MEMORY, DISAGREEMENT (ranks bring different things); INTERNAL when boxes do not tile.
 void save(const Group& group, const SaveAs& as, const Contents& contents, core::Control* control,
           core::FunctionRef<void()> published,
           core::Environment& environment = core::default_environment());

@@ -122,7 +122,7 @@ void require_same(Collectives& collectives, const Operation& operation,
     const std::string table(what.table);
     const std::string whose = table.empty() ? table : core::sentence(" of table \"", table, "\"");
     throw AgreedError(
-        SHARDREC_MISMATCH,
+        SHARDREC_DISAGREEMENT,
         core::sentence("rank ", rank, " gave ", operation.name, " another ", what.name, whose,
                        " than rank 0: they must be the same on all ranks"),
         {.rank = static_cast<int64_t>(rank), .table = table, .operation = operation.name});
@@ -143,7 +143,7 @@ void require_same_text(Collectives& collectives, const Operation& operation, con
     const std::string own = text_of(rank);
     if (own == first) continue;
     throw AgreedError(
-        SHARDREC_MISMATCH,
+        SHARDREC_DISAGREEMENT,
         core::sentence("rank ", rank, " gave ", operation.name, " the ", what, " \"", own,
                        "\", and rank 0 \"", first, "\": it must be the same on all ranks"),
         {.rank = static_cast<int64_t>(rank), .operation = operation.name});

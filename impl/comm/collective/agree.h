@@ -32,7 +32,7 @@ struct SharedValue {
 };
 
 // Compares the values of all ranks, which list the same names. Where one differs, every rank throws
-// MISMATCH for the lowest rank that brings another than rank 0. Collective.
+// DISAGREEMENT for the lowest rank that brings another than rank 0. Collective.
 void require_same(Collectives& collectives, const Operation& operation,
                   std::span<const SharedValue> values);
 

@@ -92,7 +92,7 @@ Finding compare(const Note& mine, const Note& theirs, size_t peer) {
       text = sentence("rank ", found.peer, " has ", found.theirs, " rows for rank ", finder,
                       " in \"", operation.name, "\", which expects ", found.mine, " of it");
   }
-  throw AgreedError(SHARDREC_MISMATCH, std::move(text),
+  throw AgreedError(SHARDREC_DISAGREEMENT, std::move(text),
                     {.rank = int64_t{found.peer},
                      .value = found.theirs,
                      .limit = found.mine,

@@ -36,7 +36,7 @@ void reduce_scatter(Collectives& collectives, Operation operation, Reduction red
 // Rows of tensor go to the ranks in order, send_rows[r] to rank r; out gets the rows of rank 0,
 // then those of rank 1, receive_rows[r] of rank r. Their sums are the numbers of rows. Ranks
 // compare what each is to send with what its receiver expects, and dtypes and row lengths, before
-// any row moves: where they differ, every rank throws the same AgreedError of MISMATCH, and the
+// any row moves: where they differ, every rank throws the same AgreedError of DISAGREEMENT, and the
 // communicator lives.
 void all_to_all(Collectives& collectives, const Operation& operation, const core::RowTensor& tensor,
                 std::span<const int64_t> send_rows, const core::RowTensor& out,

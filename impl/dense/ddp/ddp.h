@@ -71,7 +71,7 @@ class Ddp {
   void set_bucket_done(Reducer::BucketDone done);
   void set_hook(Reducer::Hook hook);
 
-  // Collective. Throws MISMATCH, the same on all ranks, when they differ in their parameters or
+  // Collective. Throws DISAGREEMENT, the same on all ranks, when they differ in their parameters or
   // options; then the communicator lives and nothing has changed.
   void commit();
 
@@ -99,7 +99,7 @@ class Ddp {
   void step();
   void set_learning_rate(double rate);
 
-  // Collective. Throws MISMATCH, the same on all ranks, where values or optimizer states differ.
+  // Collective. Throws DISAGREEMENT, the same on all ranks, where values or optimizer states differ.
   void check_equal();
   // Collective: values and optimizer states of rank root become those of all.
   void broadcast(int root);
@@ -128,7 +128,7 @@ class Ddp {
     try {
       body();
     } catch (const core::Error& error) {
-      if (error.status() != SHARDREC_MISMATCH) communicator_->fail(name);
+      if (error.status() != SHARDREC_DISAGREEMENT) communicator_->fail(name);
       throw;
     } catch (...) {
       communicator_->fail(name);

@@ -106,14 +106,14 @@ void Ddp::check_equal() {
       const size_t parameter = at % parameters_.size();
       core::ErrorParts parts{.rank = static_cast<int64_t>(rank), .operation = "ddp: check_equal"};
       if (at + 1 == hashes.size() && optimizer_ != nullptr) {
-        core::fail(SHARDREC_MISMATCH,
+        core::fail(SHARDREC_DISAGREEMENT,
                    core::sentence("rank ", rank,
                                   " differs from rank 0: its optimizer has taken another number of "
                                   "steps"),
                    std::move(parts));
       }
       parts.position = static_cast<int64_t>(parameter);
-      core::fail(SHARDREC_MISMATCH,
+      core::fail(SHARDREC_DISAGREEMENT,
                  core::sentence("rank ", rank, " differs from rank 0: ",
                                 at < parameters_.size() ? "the values" : "the optimizer state",
                                 " of its parameter \"", parameters_[parameter].name, "\""),

@@ -61,7 +61,7 @@ class Reader {
 [[noreturn]] void mismatch(size_t rank, const std::string& what, int64_t position = -1) {
   core::ErrorParts parts{.rank = static_cast<int64_t>(rank), .operation = "ddp: commit"};
   if (position >= 0) parts.position = position;
-  core::fail(SHARDREC_MISMATCH, core::sentence("rank ", rank, " differs from rank 0: ", what),
+  core::fail(SHARDREC_DISAGREEMENT, core::sentence("rank ", rank, " differs from rank 0: ", what),
              std::move(parts));
 }
 

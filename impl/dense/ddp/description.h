@@ -27,7 +27,7 @@ struct ParameterText {
 std::string describe(std::span<const OptionText> options,
                      std::span<const ParameterText> parameters);
 
-// Throws MISMATCH with the first difference of the lowest rank that differs from rank 0, the same
+// Throws DISAGREEMENT with the first difference of the lowest rank that differs from rank 0, the same
 // on all ranks: they read the same messages.
 void compare_descriptions(std::span<const comm::ConstBytes> messages);
 

@@ -69,7 +69,7 @@ std::optional<core::Error> InputExchange::receive() {
   if (const int rank = inbox_.differing_rank(); rank >= 0) {
     release();
     return core::Error(
-        SHARDREC_MISMATCH,
+        SHARDREC_DISAGREEMENT,
         core::sentence(
             "the lookup of rank ", rank,
             " has another option WEIGHT_GRADIENT than rank 0's: it must be the same on all"

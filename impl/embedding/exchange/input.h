@@ -40,7 +40,7 @@ class InputExchange {
   void post(uint64_t lookup);
 
   // Waits for the batches of all ranks, of which this rank gets its own rows' ids. Returns the error
-  // that all ranks throw alike: MISMATCH (lookups differ in WEIGHT_GRADIENT), INVALID_BATCH (a rank's
+  // that all ranks throw alike: DISAGREEMENT (lookups differ in WEIGHT_GRADIENT), INVALID_BATCH (a rank's
   // batch was refused). Then nothing is received, as after release().
   [[nodiscard]] std::optional<core::Error> receive();
   // Adds what was received to the counters: when it was looked up.

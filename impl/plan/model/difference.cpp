@@ -43,7 +43,7 @@ class Comparison {
     }
     const std::string found = found_.empty() ? "their JSON" : found_;
     parts_.rank = rank_;
-    return {SHARDREC_MISMATCH,
+    return {SHARDREC_DISAGREEMENT,
             sentence("rank ", rank_, " and rank 0 bring different models: ", found,
                      "; the same model is needed on every rank"),
             parts_};

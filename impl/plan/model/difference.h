@@ -6,7 +6,7 @@
 
 namespace shardrec::plan {
 
-// MISMATCH, naming the rank of `other`, the table or feature, and both values. reference: the model
+// DISAGREEMENT, naming the rank of `other`, the table or feature, and both values. reference: the model
 // of rank 0. The two have different fingerprints.
 core::Error first_difference(const Model& reference, const Model& other, int other_rank);
 

@@ -30,6 +30,8 @@ pub const SHARDREC_INVALID_BATCH: shardrec_status = shardrec_status(6);
 pub const SHARDREC_NOT_FOUND: shardrec_status = shardrec_status(7);
 /// meaningful, but not available in this build; the sentence says why
 pub const SHARDREC_UNSUPPORTED: shardrec_status = shardrec_status(8);
+/// the ranks asked for different things, which is said to all of them: nothing was done on any, and all may go on
+pub const SHARDREC_DISAGREEMENT: shardrec_status = shardrec_status(9);
 /// The C API's `SHARDREC_OUT_OF_MEMORY`.
 pub const SHARDREC_OUT_OF_MEMORY: shardrec_status = shardrec_status(100);
 /// the operating system refused a file operation
@@ -42,7 +44,7 @@ pub const SHARDREC_DEVICE_ERROR: shardrec_status = shardrec_status(103);
 pub const SHARDREC_PEER_FAILED: shardrec_status = shardrec_status(200);
 /// a deadline passed; the sentence names the rank and the operation
 pub const SHARDREC_TIMEOUT: shardrec_status = shardrec_status(201);
-/// ranks called different things
+/// ranks made different calls, or made them in another order
 pub const SHARDREC_MISMATCH: shardrec_status = shardrec_status(202);
 /// shardrec_comm_abort was called on some rank
 pub const SHARDREC_ABORTED: shardrec_status = shardrec_status(203);
@@ -1072,8 +1074,8 @@ extern "C" {
     /// NULL: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
     /// the row length of tensor, which are the same on all ranks, also where a rank has no rows.
     /// The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
-    /// get the same MISMATCH, which names a pair of ranks and what differs; out is as before and the
-    /// communicator lives on. Since 0.1.
+    /// get the same DISAGREEMENT, which names a pair of ranks and what differs; out is as before and all
+    /// may go on. Since 0.1.
     pub fn shardrec_comm_all_to_all(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, send_counts: *const shardrec_tensor, out: *const shardrec_tensor, receive_counts: *const shardrec_tensor) -> shardrec_status;
     /// Makes a communicator of each color: the ranks that give the same color, numbered by (key, rank in
     /// comm). color \< 0: this rank is in none of them, and \*out becomes NULL.
@@ -1218,8 +1220,8 @@ extern "C" {
     /// check that models and options are the same. What one rank gets wrong in its arguments, every rank
     /// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
     /// (setup deadline).
-    /// Errors: as shardrec_plan_create; MISMATCH (models or options differ; names a rank and the first
-    /// difference; the communicator lives on), PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// Errors: as shardrec_plan_create; DISAGREEMENT (models or options differ; names a rank and the first
+    /// difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_plan_collective(comm: *mut shardrec_comm, model: *const shardrec_model, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
     /// Makes a plan without boxes, to be filled with shardrec_plan_add_box and
     /// shardrec_plan_add_replicated. Errors: as shardrec_plan_create. Since 0.1.
@@ -1280,8 +1282,8 @@ extern "C" {
     /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
     /// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
     /// bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
-    /// plug-in), DEVICE_ERROR (as any later call of a collection on a device), MISMATCH, PEER_FAILED,
-    /// TIMEOUT, ABORTED. Since 0.1.
+    /// plug-in), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
+    /// different models, plans or options), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_create(comm: *mut shardrec_comm, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
     /// blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1.
@@ -1352,8 +1354,8 @@ extern "C" {
     /// the same on all ranks, UTF-8, the same files for all of them. control: NULL allowed.
     /// Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
-    /// IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
-    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// IO_ERROR (on any rank: all get it, with rank and path), DISAGREEMENT (ranks name different
+    /// directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_save(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
     /// Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
     /// into all replicas of a mesh; accumulated gradients and batches behind forward are dropped (see
@@ -1365,9 +1367,9 @@ extern "C" {
     /// UNSUPPORTED.
     /// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
     /// CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
-    /// NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
-    /// tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
-    /// Since 0.1.
+    /// NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the tensor), UNSUPPORTED, IO_ERROR,
+    /// DISAGREEMENT (ranks name different directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_load(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
     /// A counter. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_collection_stat_i64(collection: *const shardrec_collection, stat: shardrec_collection_stat, out: *mut i64) -> shardrec_status;
@@ -1439,7 +1441,8 @@ extern "C" {
     /// afterwards).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
     /// INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
-    /// above); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
+    /// above); DISAGREEMENT (lookups of the ranks differ in WEIGHT_GRADIENT), OUT_OF_MEMORY, MISMATCH,
+    /// PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
     /// was; after any other error it may be written in part, since this rank's own rows are looked up
     /// while the others' are under way. Since 0.1.
     pub fn shardrec_lookup_forward(lookup: *mut shardrec_lookup, output: i32, out: *const shardrec_tensor) -> shardrec_status;
@@ -1478,7 +1481,8 @@ extern "C" {
     /// was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
     /// applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
-    /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
+    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup) -> shardrec_status;
     /// In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
     /// collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
@@ -1505,7 +1509,7 @@ extern "C" {
     /// options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
     /// keeps what it needs of comm and ends with it (abort, close, a dead peer).
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
-    /// it), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; collections made on
     /// it live on. Since 0.1.
@@ -1542,7 +1546,7 @@ extern "C" {
     /// are collective over its sharding group.
     /// What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
     /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
-    /// compressions) are the same on all ranks of the mesh, else MISMATCH on all of them, naming rank
+    /// compressions) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming rank
     /// and option.
     /// Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
     /// Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1.
@@ -1551,7 +1555,7 @@ extern "C" {
     /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
     /// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
     /// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
-    /// of every table, else MISMATCH on all ranks, naming rank and table: nothing was averaged then, and
+    /// of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
     /// the collection is as before (set what differs and call again). Local SGD with averaging, as
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
     /// their step (shardrec_lookup_accumulate) are not averaged. On a collection without
@@ -1560,7 +1564,7 @@ extern "C" {
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.
     /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// INVALID_STATE, DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_sync(collection: *mut shardrec_collection) -> shardrec_status;
     /// Makes an empty set of parameters. options: kind DDP or NULL. out: owned by the caller. Not
     /// collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
@@ -1603,9 +1607,9 @@ extern "C" {
     /// size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
     /// Collective, blocking (setup deadline).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
-    /// UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); MISMATCH (names rank and
-    /// parameter, the same on all ranks; the communicator lives on); OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,
-    /// ABORTED. Since 0.1.
+    /// UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); DISAGREEMENT (names rank
+    /// and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
+    /// Since 0.1.
     pub fn shardrec_ddp_commit(ddp: *mut shardrec_ddp) -> shardrec_status;
     /// A view of a parameter's gradient, valid until the handle is destroyed; after commit.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Any thread. Since 0.1.
@@ -1674,12 +1678,12 @@ extern "C" {
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_ddp_state(ddp: *const shardrec_ddp, index: i64, state: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
-    /// between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, MISMATCH (names the first parameter
-    /// and rank that differ from rank 0, the same on all ranks; the communicator lives on), OUT_OF_MEMORY,
+    /// between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, DISAGREEMENT (names the first
+    /// parameter and rank that differ from rank 0, the same on all ranks), OUT_OF_MEMORY, MISMATCH,
     /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_ddp_check_equal(ddp: *mut shardrec_ddp) -> shardrec_status;
     /// Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
-    /// (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but MISMATCH;
+    /// (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but DISAGREEMENT;
     /// INVALID_ARGUMENT (root). Since 0.1.
     pub fn shardrec_ddp_broadcast(ddp: *mut shardrec_ddp, root: i32) -> shardrec_status;
     /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
@@ -1824,8 +1828,8 @@ extern "C" {
     /// destroyed), BUSY, INVALID_ARGUMENT (step), INVALID_STATE (nothing was added or set; the directory
     /// holds checkpoints of a run that this handle has not opened; another job commits there now, or has
     /// committed since this handle's last open or commit), IO_ERROR (on any rank: all get it, with rank
-    /// and path; also where a rank does not see the same directory), MISMATCH
-    /// (directory, step, names, layers or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY,
+    /// and path; also where a rank does not see the same directory), DISAGREEMENT (directory, names, layers
+    /// or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY, MISMATCH (also: the steps differ),
     /// PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1.
     pub fn shardrec_checkpoint_commit(checkpoint: *mut shardrec_checkpoint, step: i64, control: *mut shardrec_control) -> shardrec_status;
     /// Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes
@@ -1834,7 +1838,8 @@ extern "C" {
     /// blocking (setup deadline). After an error the checkpoint that was open before stays open.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
     /// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
-    /// 0), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// 0), DISAGREEMENT (ranks name different directories), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT,
+    /// ABORTED. Since 0.1.
     pub fn shardrec_checkpoint_open(checkpoint: *mut shardrec_checkpoint, step: i64) -> shardrec_status;
     /// The step of the checkpoint that is open. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none
     /// is open), INVALID_ARGUMENT. Since 0.1.
@@ -1849,9 +1854,9 @@ extern "C" {
     /// parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
     /// forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
     /// commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
-    /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a name, table or parameter that the checkpoint has not),
-    /// INVALID_ARGUMENT (another shape, dtype or optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED
-    /// (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
+    /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
+    /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_checkpoint_load(checkpoint: *mut shardrec_checkpoint, control: *mut shardrec_control) -> shardrec_status;
     /// The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as

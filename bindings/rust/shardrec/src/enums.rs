@@ -24,6 +24,9 @@ pub enum ErrorKind {
     NotFound,
     /// `SHARDREC_UNSUPPORTED`: meaningful, but not available in this build; the sentence says why.
     Unsupported,
+    /// `SHARDREC_DISAGREEMENT`: the ranks asked for different things, which is said to all of them: nothing was done
+    /// on any, and all may go on.
+    Disagreement,
     /// `SHARDREC_OUT_OF_MEMORY`.
     OutOfMemory,
     /// `SHARDREC_IO_ERROR`: the operating system refused a file operation.
@@ -36,7 +39,7 @@ pub enum ErrorKind {
     PeerFailed,
     /// `SHARDREC_TIMEOUT`: a deadline passed; the sentence names the rank and the operation.
     Timeout,
-    /// `SHARDREC_MISMATCH`: ranks called different things.
+    /// `SHARDREC_MISMATCH`: ranks made different calls, or made them in another order.
     Mismatch,
     /// `SHARDREC_ABORTED`: [`Comm::abort`](crate::Comm::abort) was called on some rank.
     Aborted,
@@ -63,6 +66,7 @@ impl ErrorKind {
             ErrorKind::InvalidBatch => sys::SHARDREC_INVALID_BATCH,
             ErrorKind::NotFound => sys::SHARDREC_NOT_FOUND,
             ErrorKind::Unsupported => sys::SHARDREC_UNSUPPORTED,
+            ErrorKind::Disagreement => sys::SHARDREC_DISAGREEMENT,
             ErrorKind::OutOfMemory => sys::SHARDREC_OUT_OF_MEMORY,
             ErrorKind::IoError => sys::SHARDREC_IO_ERROR,
             ErrorKind::CorruptData => sys::SHARDREC_CORRUPT_DATA,
@@ -88,6 +92,7 @@ impl ErrorKind {
             sys::SHARDREC_INVALID_BATCH => Some(ErrorKind::InvalidBatch),
             sys::SHARDREC_NOT_FOUND => Some(ErrorKind::NotFound),
             sys::SHARDREC_UNSUPPORTED => Some(ErrorKind::Unsupported),
+            sys::SHARDREC_DISAGREEMENT => Some(ErrorKind::Disagreement),
             sys::SHARDREC_OUT_OF_MEMORY => Some(ErrorKind::OutOfMemory),
             sys::SHARDREC_IO_ERROR => Some(ErrorKind::IoError),
             sys::SHARDREC_CORRUPT_DATA => Some(ErrorKind::CorruptData),

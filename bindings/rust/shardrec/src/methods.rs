@@ -401,8 +401,8 @@ impl Comm {
     /// None: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
     /// the row length of tensor, which are the same on all ranks, also where a rank has no rows.
     /// The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
-    /// get the same MISMATCH, which names a pair of ranks and what differs; out is as before and the
-    /// communicator lives on. Since 0.1.
+    /// get the same DISAGREEMENT, which names a pair of ranks and what differs; out is as before and all
+    /// may go on. Since 0.1.
     pub fn all_to_all(&self, tensor: View<'_>, send_counts: Option<View<'_>>, out: ViewMut<'_>, receive_counts: Option<View<'_>>) -> Result<()> {
         check(unsafe { sys::shardrec_comm_all_to_all(self.0, &tensor.raw, send_counts.as_ref().map_or(std::ptr::null(), |view| &view.raw), &out.raw, receive_counts.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
@@ -657,8 +657,8 @@ impl Plan {
     /// check that models and options are the same. What one rank gets wrong in its arguments, every rank
     /// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
     /// (setup deadline).
-    /// Errors: as [`Plan::new`](crate::Plan::new); MISMATCH (models or options differ; names a rank and the first
-    /// difference; the communicator lives on), PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// Errors: as [`Plan::new`](crate::Plan::new); DISAGREEMENT (models or options differ; names a rank and the first
+    /// difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn collective(comm: &Comm, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
         with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective(comm.0, model.0, made, out) }))
     }
@@ -776,8 +776,8 @@ impl Collection {
     /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
     /// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
     /// bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
-    /// plug-in), DEVICE_ERROR (as any later call of a collection on a device), MISMATCH, PEER_FAILED,
-    /// TIMEOUT, ABORTED. Since 0.1.
+    /// plug-in), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
+    /// different models, plans or options), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn new(comm: &Comm, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
         with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create(comm.0, model.0, plan.0, made, out) }))
     }
@@ -880,8 +880,8 @@ impl Collection {
     /// the same on all ranks, UTF-8, the same files for all of them. control: None allowed.
     /// Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
-    /// IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
-    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// IO_ERROR (on any rank: all get it, with rank and path), DISAGREEMENT (ranks name different
+    /// directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn save(&mut self, directory: &str, control: Option<&Control>) -> Result<()> {
         let directory = c_text(directory)?;
         check(unsafe { sys::shardrec_collection_save(self.0, directory.as_ptr(), control.map_or(std::ptr::null_mut(), |control| control.0)) })
@@ -897,9 +897,9 @@ impl Collection {
     /// UNSUPPORTED.
     /// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
     /// CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
-    /// NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
-    /// tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
-    /// Since 0.1.
+    /// NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the tensor), UNSUPPORTED, IO_ERROR,
+    /// DISAGREEMENT (ranks name different directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.1.
     pub fn load(&mut self, directory: &str, control: Option<&Control>) -> Result<()> {
         let directory = c_text(directory)?;
         check(unsafe { sys::shardrec_collection_load(self.0, directory.as_ptr(), control.map_or(std::ptr::null_mut(), |control| control.0)) })
@@ -932,7 +932,7 @@ impl Collection {
     /// are collective over its sharding group.
     /// What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
     /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
-    /// compressions) are the same on all ranks of the mesh, else MISMATCH on all of them, naming rank
+    /// compressions) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming rank
     /// and option.
     /// Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
     /// Errors: as [`Collection::new`](crate::Collection::new); INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1.
@@ -944,7 +944,7 @@ impl Collection {
     /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
     /// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
     /// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
-    /// of every table, else MISMATCH on all ranks, naming rank and table: nothing was averaged then, and
+    /// of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
     /// the collection is as before (set what differs and call again). Local SGD with averaging, as
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
     /// their step ([`Lookup::accumulate`](crate::Lookup::accumulate)) are not averaged. On a collection without
@@ -953,7 +953,7 @@ impl Collection {
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.
     /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// INVALID_STATE, DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn sync(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_collection_sync(self.0) })
     }
@@ -1053,7 +1053,8 @@ impl Lookup {
     /// afterwards).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
     /// INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
-    /// above); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
+    /// above); DISAGREEMENT (lookups of the ranks differ in WEIGHT_GRADIENT), OUT_OF_MEMORY, MISMATCH,
+    /// PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
     /// was; after any other error it may be written in part, since this rank's own rows are looked up
     /// while the others' are under way. Since 0.1.
     pub fn forward(&mut self, output: i32, out: ViewMut<'_>) -> Result<()> {
@@ -1106,7 +1107,8 @@ impl Lookup {
     /// was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
     /// applies the step and this returns OK: [`Collection::step`](crate::Collection::step) tells. The lookup is then idle.
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
-    /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
+    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn backward(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_backward(self.0) })
     }
@@ -1160,7 +1162,7 @@ impl Mesh {
     /// options: kind MESH (PLACEMENT) or None. Both are the same on all ranks.
     /// It keeps what it needs of comm and ends with it (abort, close, a dead peer).
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
-    /// it), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn new(comm: &Comm, sharding_group_size: i32, options: Option<&MeshOptions>) -> Result<Mesh> {
         with(options.map(|o| &o.0), |made| Mesh::made_by(|out| unsafe { sys::shardrec_mesh_create(comm.0, sharding_group_size, made, out) }))
     }
@@ -1216,9 +1218,9 @@ impl Ddp {
     /// size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
     /// Collective, blocking (setup deadline).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
-    /// UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); MISMATCH (names rank and
-    /// parameter, the same on all ranks; the communicator lives on); OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,
-    /// ABORTED. Since 0.1.
+    /// UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); DISAGREEMENT (names rank
+    /// and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
+    /// Since 0.1.
     pub fn commit(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_ddp_commit(self.raw) })
     }
@@ -1279,15 +1281,15 @@ impl Ddp {
     }
 
     /// Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
-    /// between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, MISMATCH (names the first parameter
-    /// and rank that differ from rank 0, the same on all ranks; the communicator lives on), OUT_OF_MEMORY,
+    /// between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, DISAGREEMENT (names the first
+    /// parameter and rank that differ from rank 0, the same on all ranks), OUT_OF_MEMORY, MISMATCH,
     /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn check_equal(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_ddp_check_equal(self.raw) })
     }
 
     /// Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
-    /// (setup deadline); between steps. Errors: as [`Ddp::check_equal`](crate::Ddp::check_equal), but MISMATCH;
+    /// (setup deadline); between steps. Errors: as [`Ddp::check_equal`](crate::Ddp::check_equal), but DISAGREEMENT;
     /// INVALID_ARGUMENT (root). Since 0.1.
     pub fn broadcast(&mut self, root: i32) -> Result<()> {
         check(unsafe { sys::shardrec_ddp_broadcast(self.raw, root) })
@@ -1450,8 +1452,8 @@ impl Checkpoint {
     /// destroyed), BUSY, INVALID_ARGUMENT (step), INVALID_STATE (nothing was added or set; the directory
     /// holds checkpoints of a run that this handle has not opened; another job commits there now, or has
     /// committed since this handle's last open or commit), IO_ERROR (on any rank: all get it, with rank
-    /// and path; also where a rank does not see the same directory), MISMATCH
-    /// (directory, step, names, layers or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY,
+    /// and path; also where a rank does not see the same directory), DISAGREEMENT (directory, names, layers
+    /// or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY, MISMATCH (also: the steps differ),
     /// PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1.
     pub fn commit(&mut self, step: i64, control: Option<&Control>) -> Result<()> {
         check(unsafe { sys::shardrec_checkpoint_commit(self.0, step, control.map_or(std::ptr::null_mut(), |control| control.0)) })
@@ -1463,7 +1465,8 @@ impl Checkpoint {
     /// blocking (setup deadline). After an error the checkpoint that was open before stays open.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
     /// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
-    /// 0), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// 0), DISAGREEMENT (ranks name different directories), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT,
+    /// ABORTED. Since 0.1.
     pub fn open(&mut self, step: i64) -> Result<()> {
         check(unsafe { sys::shardrec_checkpoint_open(self.0, step) })
     }
@@ -1486,9 +1489,9 @@ impl Checkpoint {
     /// parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
     /// forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
     /// commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
-    /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a name, table or parameter that the checkpoint has not),
-    /// INVALID_ARGUMENT (another shape, dtype or optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED
-    /// (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
+    /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
+    /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
     pub fn load(&mut self, control: Option<&Control>) -> Result<()> {
         check(unsafe { sys::shardrec_checkpoint_load(self.0, control.map_or(std::ptr::null_mut(), |control| control.0)) })

@@ -109,6 +109,20 @@ fn a_rank_that_returns_closes_its_communicator() {
 }
 
 #[test]
+fn ranks_that_disagree_go_on() {
+    soon(|| {
+        run(2, |comm: &Comm| -> Result<()> {
+            let mut model = Model::new()?;
+            model.add_table("t", 10 + i64::from(comm.rank()?), 4, None)?;
+            let error = Plan::collective(comm, &model, None).unwrap_err();
+            assert!(matches!(error.kind, ErrorKind::Disagreement), "{error}");
+            comm.barrier()
+        })
+    })
+    .unwrap();
+}
+
+#[test]
 fn a_panic_ends_the_others_and_goes_on_in_the_caller() {
     let ended = AtomicI32::new(0);
     let payload = soon(|| {

@@ -71,6 +71,15 @@ public class ShardRecException extends RuntimeException {
     }
   }
 
+  /** The ranks asked for different things: nothing was done on any of them, and all may go on. */
+  public static final class Disagreement extends ShardRecException {
+    private static final long serialVersionUID = 1;
+
+    Disagreement(String[] parts) {
+      super(parts);
+    }
+  }
+
   /** The group of ranks has failed: its communicator is dead; close what used it. */
   public static class GroupFailure extends ShardRecException {
     private static final long serialVersionUID = 1;
@@ -98,7 +107,7 @@ public class ShardRecException extends RuntimeException {
     }
   }
 
-  /** Ranks called different things. */
+  /** Ranks made different calls, or made them in another order. */
   public static final class Mismatch extends GroupFailure {
     private static final long serialVersionUID = 1;
 
@@ -153,6 +162,7 @@ public class ShardRecException extends RuntimeException {
       case INVALID_BATCH -> new InvalidBatch(parts);
       case NOT_FOUND -> new NotFound(parts);
       case UNSUPPORTED -> new Unsupported(parts);
+      case DISAGREEMENT -> new Disagreement(parts);
       case OUT_OF_MEMORY -> new OutOfMemory(parts);
       case IO_ERROR, CORRUPT_DATA -> new Io(parts);
       case DEVICE_ERROR -> new Device(parts);

@@ -279,6 +279,19 @@ public final class LifeTest {
     }));
     check(thrown instanceof ShardRecException.Timeout && thrown instanceof ShardRecException.GroupFailure
         && ((ShardRecException) thrown).status() == Status.TIMEOUT, "thrown: " + thrown);
+    thrown = inTime(() -> ShardRec.run(2, comm -> {
+      try (Model model = new Model()) {
+        model.addTable("t", 10 + comm.rank(), 4, null);
+        try {
+          Plan.collective(comm, model, null).close();
+          throw new AssertionError("accepted");
+        } catch (ShardRecException.Disagreement differs) {
+          check(differs.getMessage().contains("rows of table"), differs.getMessage());
+        }
+      }
+      comm.barrier(); // they go on
+    }));
+    check(thrown == null, "thrown: " + thrown);
     thrown = inTime(() -> new Local(0, 1));
     check(thrown instanceof ShardRecException.InvalidCall, "thrown: " + thrown);
     for (Status status : Status.values()) {
