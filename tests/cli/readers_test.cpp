@@ -240,6 +240,21 @@ TEST(CriteoLog, MoreUnreadableLinesThanAreAllowedEndIt) {
   EXPECT_THROW((void)refusal_of({.paths = {scratch.path("log.csv")}}), UserError);
 }
 
+// The share is of all rows so far, not of the lines of the file that is read.
+TEST(CriteoLog, ASecondFileIsNotJudgedByItsFirstLines) {
+  const test::Scratch scratch;
+  std::string half;
+  const std::string bad = "0\tbroken\n";
+  const std::string good = tsv_line("1", "3", "ab") + "\n";
+  for (int i = 0; i < 32000; ++i) half += i % 2 == 0 ? bad : good;
+  scratch.write("day_0", half);
+  scratch.write("day_1", bad + bad + good);
+  const std::vector<std::string> days{scratch.path("day_0"), scratch.path("day_1")};
+  EXPECT_EQ(refusal_of({.paths = days, .tolerance = {.share = 0.6}}), "");
+  const std::string early = refusal_of({.paths = days, .tolerance = {.share = 0.4}});
+  EXPECT_NE(early.find("day_0: 10,000 of "), std::string::npos) << early;
+}
+
 TEST(CriteoLog, LabelsOfAnotherKindAreNamed) {
   const test::Scratch scratch;
   scratch.write("signed", with_label("-1", 90));

@@ -7,8 +7,10 @@
 
 #include "command.h"
 #include "command/numbers.h"
+#include "command/user_error.h"
 #include "saved_model.h"
 #include "support/eventually.h"
+#include "train/train_settings.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -255,6 +257,26 @@ TEST_F(Resume, ADamagedCheckpointIsRefusedByName) {
   const Finished refused = cli::test::run(with(data(), {"--save", path("run"), "--resume"}));
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("CORRUPT_DATA"), std::string::npos) << refused.err;
+}
+
+TEST(TrainSettings, OfAnEarlierReleaseLackOptionsThatAreNewAndAreAsByDefault) {
+  TrainOptions saved;
+  saved.format = "criteo";
+  saved.labels = "signed";
+  saved.data = {"/nowhere/day_0"};
+  nlohmann::json settings = nlohmann::json::parse(settings_json(saved, {}));
+  TrainOptions taken;
+  taken.data = saved.data;
+  take_settings(settings.dump(), "run", TakeSettings::kRun, taken);
+  EXPECT_EQ(taken.labels, "signed");
+  for (const char* key : {"--labels", "--max-unreadable", "data"})
+    ASSERT_EQ(settings.erase(key), 1u);
+  taken = {};
+  take_settings(settings.dump(), "run", TakeSettings::kRun, taken);
+  EXPECT_EQ(taken.labels, "binary");
+  EXPECT_EQ(taken.format, "criteo");
+  ASSERT_EQ(settings.erase("--seed"), 1u);
+  EXPECT_THROW(take_settings(settings.dump(), "run", TakeSettings::kRun, taken), UserError);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class KeptGradientsOnDevice : public DeviceTest {
   struct Kept {
     int64_t width;
     std::unique_ptr<compute::KeptGradients> here;
-    compute::cuda::host::SlottedGradients there;
+    compute::cuda::host::IndexedGradients there;
   };
   Kept keep(int64_t width) {
     return {width, cpu_->gradients().make_kept_gradients(width), {width, stream_}};

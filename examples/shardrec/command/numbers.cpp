@@ -16,6 +16,13 @@ std::string to_text(double value, std::chars_format format, int digits) {
 }
 
 template <typename T>
+std::string shortest(T value) {
+  std::array<char, 64> buffer;
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), result.ptr};
+}
+
+template <typename T>
 std::optional<T> parse_whole(std::string_view text) {
   T value{};
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -33,11 +40,8 @@ std::string scientific(double value, int digits) {
   return to_text(value, std::chars_format::scientific, digits);
 }
 
-std::string number_text(double value) {
-  std::array<char, 64> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
-}
+std::string number_text(double value) { return shortest(value); }
+std::string number_text(float value) { return shortest(value); }
 
 std::string with_separators(int64_t value) {
   std::string digits = std::to_string(value);

@@ -11,27 +11,26 @@ namespace shardrec::cli {
 
 bool is_test_row(uint64_t seed, uint64_t row) { return hash_number(seed, row) % 5 == 0; }
 
-void BadLines::add(const std::string& path, int64_t number, const std::string& reason) {
+void BadLines::add(const std::string& path, int64_t number, int64_t rows,
+                   const std::string& reason) {
   if (tolerance_.strict) {
     throw UserError(path + ", line " + std::to_string(number) + ": " + reason +
                     " (--strict stops at the first unreadable line).");
   }
   ++count_;
   if (first_.size() < kShown) first_.push_back({path, number, reason});
-  // A file that is not what it was taken for need not be read to its end.
+  // A log that is not what it was taken for need not be read to its end.
   constexpr int64_t kSurely = 10000;
-  const int64_t rows = rows_ + number;
-  if (count_ >= kSurely &&
-      static_cast<double>(count_) > tolerance_.share * static_cast<double>(rows))
-    refuse(path, rows);
+  if (count_ >= kSurely && too_many_of(rows_ + rows)) refuse(path, rows_ + rows);
 }
 
 void BadLines::check(const std::string& path, int64_t rows) {
   rows_ += rows;
-  if (count_ == 0) return;
-  if (count_ == rows_ ||
-      static_cast<double>(count_) > tolerance_.share * static_cast<double>(rows_))
-    refuse(path, rows_);
+  if (count_ != 0 && (count_ == rows_ || too_many_of(rows_))) refuse(path, rows_);
+}
+
+bool BadLines::too_many_of(int64_t rows) const {
+  return static_cast<double>(count_) > tolerance_.share * static_cast<double>(rows);
 }
 
 void BadLines::refuse(const std::string& path, int64_t rows) const {

@@ -36,14 +36,17 @@ class BadLines {
   static constexpr size_t kShown = 5;
 
   explicit BadLines(const Tolerance& tolerance) : tolerance_(tolerance) {}
-  // Throws UserError: strict; or so many are unreadable that the end of the file will not mend it.
-  void add(const std::string& path, int64_t number, const std::string& reason);
-  // So many rows have been read, readable or not. Throws UserError: too many were not, or all.
+  // rows: read since the last check(), this one included. Throws UserError: strict; or so many are
+  // unreadable that nobody need read on.
+  void add(const std::string& path, int64_t number, int64_t rows, const std::string& reason);
+  // So many rows have been read since the last one, readable or not. Throws UserError: too many were not,
+  // or all.
   void check(const std::string& path, int64_t rows);
   [[nodiscard]] int64_t count() const { return count_; }
   [[nodiscard]] const std::vector<Line>& first() const { return first_; }
 
  private:
+  [[nodiscard]] bool too_many_of(int64_t rows) const;
   [[noreturn]] void refuse(const std::string& path, int64_t rows) const;
 
   Tolerance tolerance_;

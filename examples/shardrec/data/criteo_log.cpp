@@ -74,7 +74,7 @@ class CriteoPass final : public Pass {
         out.add(line, static_cast<int64_t>(row));
         ++added;
       } else if (bad_lines_ != nullptr) {
-        bad_lines_->add(path(), line_number_, problem);
+        bad_lines_->add(path(), line_number_, rows_of_split_, problem);
       }
     }
     return added > 0;

@@ -114,7 +114,7 @@ constexpr const char* kOtherColumns = "has another number of columns than its fo
 
 void MovielensLog::read_users(const MovielensFiles& files) {
   const int64_t rows = files.each_user([&](int64_t line, const MovielensUser* row) {
-    if (row == nullptr) return bad_lines_.add(files.users(), line, kOtherColumns);
+    if (row == nullptr) return bad_lines_.add(files.users(), line, line, kOtherColumns);
     User user;
     user.age = parse_integer(row->age);
     user.age5 = ages_.row(bucket(row->age, 5));
@@ -129,7 +129,7 @@ void MovielensLog::read_users(const MovielensFiles& files) {
 
 void MovielensLog::read_items(const MovielensFiles& files) {
   const int64_t rows = files.each_item([&](int64_t line, const MovielensItem* row) {
-    if (row == nullptr) return bad_lines_.add(files.items(), line, kOtherColumns);
+    if (row == nullptr) return bad_lines_.add(files.items(), line, line, kOtherColumns);
     Item item;
     item.year = parse_integer(row->year);
     item.year3 = years_.row(bucket(row->year, 3));
@@ -146,14 +146,14 @@ void MovielensLog::read_ratings(const MovielensFiles& files, uint64_t seed) {
   const int64_t rows = files.each_rating([&](int64_t line, const MovielensRating* row) {
     sample_.row = static_cast<int64_t>(number);
     Samples& out = is_test_row(seed, number++) ? test_ : train_;
-    if (row == nullptr) return bad_lines_.add(path, line, kOtherColumns);
+    if (row == nullptr) return bad_lines_.add(path, line, line, kOtherColumns);
     const auto rating = parse_real(row->rating);
     if (!rating || *rating < 0 || *rating > 5) {
-      return bad_lines_.add(path, line,
+      return bad_lines_.add(path, line, line,
                             "rating is " + quoted(row->rating) + ", not a number from 0 to 5");
     }
     if (row->user.empty() || row->item.empty()) {
-      return bad_lines_.add(path, line, "has no user or no item");
+      return bad_lines_.add(path, line, line, "has no user or no item");
     }
     add_sample(row->user, row->item, *rating >= 4, out);
   });

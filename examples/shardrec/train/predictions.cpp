@@ -2,12 +2,11 @@
 // complete.
 #include "train/predictions.h"
 
-#include <array>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 
+#include "command/numbers.h"
 #include "command/user_error.h"
 
 namespace shardrec::cli {
@@ -19,12 +18,6 @@ std::string part_of(const std::string& path) {
     return path;  // such as /dev/stdout, which nothing can be renamed to
   }
   return without_gzip_name(path) + ".part" + (is_gzip_name(path) ? ".gz" : "");
-}
-
-std::string shortest(float value) {
-  std::array<char, 64> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
 }
 
 }  // namespace
@@ -46,7 +39,7 @@ void PredictionFile::add(const Samples& samples, std::span<const float> probabil
   for (int64_t i = 0; i < samples.size(); ++i) {
     text_ += std::to_string(samples.row(i));
     text_ += !labelled_ ? "\t\t" : samples.label(i) > 0 ? "\t1\t" : "\t0\t";
-    text_ += shortest(probabilities[static_cast<size_t>(i)]);
+    text_ += number_text(probabilities[static_cast<size_t>(i)]);
     text_ += '\n';
   }
   sink_->write(text_);

@@ -2,9 +2,9 @@
 #include "train/train_settings.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 
 #include "command/numbers.h"
@@ -81,7 +81,7 @@ void each(Options& o, const Visit& visit) {
 }
 
 // Those that checkpoints of earlier releases do not have: runs were as by default.
-const std::set<std::string_view> kNewOptions{"--labels", "--max-unreadable"};
+constexpr std::array<std::string_view, 2> kNewOptions{"--labels", "--max-unreadable"};
 
 std::string shown(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -112,7 +112,7 @@ void take_settings(const std::string& text, const std::string& directory, TakeSe
     const nlohmann::json json = nlohmann::json::parse(text);
     each(options, [&](const char* name, auto& value, Role role) {
       if (role != Role::kModel && what == TakeSettings::kModel) return;
-      if (!json.contains(name) && kNewOptions.contains(name)) return;
+      if (!json.contains(name) && std::ranges::find(kNewOptions, name) != kNewOptions.end()) return;
       const nlohmann::json& saved = json.at(name);
       if (!options.given.contains(name)) {
         saved.get_to(value);

@@ -34,7 +34,7 @@ class GradientFamily final : public GradientOperations {
   }
   void number_occurrences(const SingleOccurrences& rows) override { cpu::number_occurrences(rows); }
   std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) override {
-    return std::make_unique<cpu::SlottedGradients>(width, context_);
+    return std::make_unique<cpu::IndexedGradients>(width, context_);
   }
 
  private:

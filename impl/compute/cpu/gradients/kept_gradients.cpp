@@ -11,7 +11,7 @@ constexpr int64_t kGrainFloats = 16384;
 
 }  // namespace
 
-void SlottedGradients::add(std::span<const int64_t> rows, const float* gradients) {
+void IndexedGradients::add(std::span<const int64_t> rows, const float* gradients) {
   const size_t old = rows_.size();
   size_t fresh = 0;  // rows that are not here yet
   auto known = rows_.begin();
@@ -68,14 +68,14 @@ void SlottedGradients::add(std::span<const int64_t> rows, const float* gradients
   });
 }
 
-void SlottedGradients::clear() noexcept {
+void IndexedGradients::clear() noexcept {
   rows_.clear();
   entries_.clear();
   gradients_.clear();
   adds_ = 0;
 }
 
-void SlottedGradients::finish() {
+void IndexedGradients::finish() {
   core::reserve_with_slack(run_, rows_.size() + 1);
   core::reserve_with_slack(blocks_, rows_.size());
   run_.resize(rows_.size() + 1);
@@ -83,7 +83,7 @@ void SlottedGradients::finish() {
   blocks_.assign(rows_.size(), 0);
 }
 
-void SlottedGradients::describe(RowUpdate& job) const {
+void IndexedGradients::describe(RowUpdate& job) const {
   job.rows = rows_.data();
   job.run = run_.data();
   job.bags = entries_.data();

@@ -11,10 +11,10 @@
 
 namespace shardrec::compute::cpu {
 
-class SlottedGradients final : public KeptGradients {
+class IndexedGradients final : public KeptGradients {
  public:
   // context outlives it.
-  SlottedGradients(int64_t width, const Context& context) : width_(width), context_(context) {}
+  IndexedGradients(int64_t width, const Context& context) : width_(width), context_(context) {}
 
   std::span<const int64_t> rows() const override { return rows_; }
   void add(std::span<const int64_t> rows, const float* gradients) override;

@@ -39,7 +39,7 @@ class GradientFamily final : public GradientOperations {
     host::number_occurrences(rows, *stream_);
   }
   std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) override {
-    return std::make_unique<SlottedGradients>(width, stream_);
+    return std::make_unique<IndexedGradients>(width, stream_);
   }
 
  private:

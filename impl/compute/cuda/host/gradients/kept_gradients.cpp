@@ -29,7 +29,7 @@ shardrec_cuda_kept_rows list_in(Buffer& memory, int64_t count) {
 
 }  // namespace
 
-SlottedGradients::SlottedGradients(int64_t width, std::shared_ptr<Stream> stream)
+IndexedGradients::IndexedGradients(int64_t width, std::shared_ptr<Stream> stream)
     : width_(width),
       stream_(std::move(stream)),
       memory_(make_memory(stream_)),
@@ -41,7 +41,7 @@ SlottedGradients::SlottedGradients(int64_t width, std::shared_ptr<Stream> stream
       run_(memory_),
       blocks_(memory_) {}
 
-void SlottedGradients::add(std::span<const int64_t> rows, const float* gradients) {
+void IndexedGradients::add(std::span<const int64_t> rows, const float* gradients) {
   if (rows.empty()) return;
   const bool vectors = width_ % kVectorFloats == 0 &&
                        std::bit_cast<uintptr_t>(gradients) % (kVectorFloats * sizeof(float)) == 0;
@@ -70,7 +70,7 @@ void SlottedGradients::add(std::span<const int64_t> rows, const float* gradients
   ++additions_;
 }
 
-int64_t SlottedGradients::count_new_rows(shardrec_cuda_kept_addition& job) {
+int64_t IndexedGradients::count_new_rows(shardrec_cuda_kept_addition& job) {
   const auto find = [&] {
     require(table().find_new_rows(stream_->handle(), &job),
             core::sentence("find rows on device ", stream_->device()));
@@ -83,12 +83,12 @@ int64_t SlottedGradients::count_new_rows(shardrec_cuda_kept_addition& job) {
   return results_.fetch<uint32_t>()[0];
 }
 
-void SlottedGradients::clear() noexcept {
+void IndexedGradients::clear() noexcept {
   lists_[current_].rows = {};
   additions_ = 0;
 }
 
-void SlottedGradients::finish() {
+void IndexedGradients::finish() {
   const auto count = static_cast<size_t>(kept().count);
   number_occurrences({.rows = kept().count,
                       .run = run_.resize_as<int64_t>(count + 1).data(),
@@ -96,7 +96,7 @@ void SlottedGradients::finish() {
                      *stream_);
 }
 
-void SlottedGradients::describe(RowUpdate& job) const {
+void IndexedGradients::describe(RowUpdate& job) const {
   job.rows = kept().rows;
   job.run = static_cast<const int64_t*>(static_cast<const void*>(run_.data()));
   job.bags = kept().entries;

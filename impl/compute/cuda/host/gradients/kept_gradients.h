@@ -14,9 +14,9 @@
 
 namespace shardrec::compute::cuda::host {
 
-class SlottedGradients final : public KeptGradients {
+class IndexedGradients final : public KeptGradients {
  public:
-  SlottedGradients(int64_t width, std::shared_ptr<Stream> stream);
+  IndexedGradients(int64_t width, std::shared_ptr<Stream> stream);
 
   std::span<const int64_t> rows() const override {
     return {kept().rows, static_cast<size_t>(kept().count)};
