@@ -8,6 +8,7 @@
 //   T *out, T *out_name                an out-parameter, written only when the status is OK
 //   char **out_text                    text that the wrapper copies and frees
 //   const shardrec_tensor *            a view that the wrapper builds in its own C frame
+//   const shardrec_batch *, shardrec_box *out  other structs: their members (tools/flat_calls.py)
 //   (const void *bytes, int64_t size)  bytes
 //   (int32_t ndim, const int64_t *shape)  sizes
 // The error is copied in the frame of the failing call: goroutines change threads between calls.
@@ -47,12 +48,13 @@ APPLY(shardrec_memory)
 %apply long long { int64_t };
 
 // What the wrappers do themselves: build tensors, copy errors, free texts.
-%ignore shardrec_tensor;
+%rename("$ignore", %$isclass) "";
+%include "flat_ignored.i"
 %rename("$ignore", %$isenum) "";
 %rename("$ignore", %$isenumitem) "";
 %rename("$ignore", %$isconstant) "";
 %rename("%(strip:[shardrec_])s", %$isfunction) "";
-%rename("$ignore", regexmatch$name="^shardrec_(last_error|tensor_|text_free)") "";
+%rename("$ignore", regexmatch$name="^shardrec_(last_error|tensor_vector|tensor_matrix|text_free)") "";
 #endif
 
 #if defined(SWIGJAVA)
@@ -72,11 +74,12 @@ APPLY(shardrec_memory)
 %include "shardrec/options.h"
 %include "shardrec/comm.h"
 %include "shardrec/rendezvous.h"
+%include "shardrec/mesh.h"
 %include "shardrec/model.h"
 %include "shardrec/plan.h"
 %include "shardrec/collection.h"
+%include "shardrec/batch.h"
 %include "shardrec/lookup.h"
-%include "shardrec/mesh.h"
 %include "shardrec/ddp.h"
 %include "shardrec/layers.h"
 %include "shardrec/checkpoint.h"
@@ -84,3 +87,8 @@ APPLY(shardrec_memory)
 %include "shardrec/metrics.h"
 %include "shardrec/observe.h"
 %include "shardrec/probe.h"
+
+#if defined(SWIGJAVA) || defined(SWIGGO)
+%insert("header") "flat_calls.h"
+%include "flat_calls.h"
+#endif

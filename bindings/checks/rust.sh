@@ -28,7 +28,7 @@ rust_package() {
     unset SHARDREC_LIB_DIR
     export PKG_CONFIG_PATH=${pc%/*}
     bindings/rust/tools/consumer "$crates" "$work/consumer" || exit
-    for version in 0.0.9 0.2.0; do  # too old, and of another minor version
+    for version in 0.1.9 0.3.0; do  # too old, and of another minor version
       sed -i "s/^Version:.*/Version: $version/" "$pc"
       refused 1 "^error.*says: .*version '$version'" bindings/rust/tools/consumer "$crates" "$work/consumer" || exit
     done

@@ -5,7 +5,7 @@ package shardrec
 import "strconv"
 
 // APIVersion is the version of the C API that this package was made for.
-const APIVersion = 1
+const APIVersion = 2
 
 // Status is the C API's shardrec_status. Values are pinned; new ones are appended inside their family.
 type Status int32
@@ -1288,6 +1288,28 @@ func (v Reduction) String() string {
 	return "Reduction(" + strconv.Itoa(int(v)) + ")"
 }
 
+// MeshGroup is the C API's shardrec_mesh_group. A rank's groups.
+type MeshGroup int32
+
+// Values of MeshGroup.
+const (
+	// MeshGroupSharding is SHARDREC_MESH_GROUP_SHARDING: the ranks that hold one replica of all tables.
+	MeshGroupSharding MeshGroup = 0
+	// MeshGroupReplica is SHARDREC_MESH_GROUP_REPLICA: the ranks that hold the same boxes.
+	MeshGroupReplica MeshGroup = 1
+)
+
+// String is the value's name, as options take it where it is an option's: such as "sharding".
+func (v MeshGroup) String() string {
+	switch v {
+	case MeshGroupSharding:
+		return "sharding"
+	case MeshGroupReplica:
+		return "replica"
+	}
+	return "MeshGroup(" + strconv.Itoa(int(v)) + ")"
+}
+
 // Pooling is the C API's shardrec_pooling. How the rows of a bag become one vector. w is the id's weight, 1
 // where a batch has no weights.
 type Pooling int32
@@ -1346,125 +1368,133 @@ func (v TablePart) String() string {
 	return "TablePart(" + strconv.Itoa(int(v)) + ")"
 }
 
-// CollectionStat is the C API's shardrec_collection_stat. Counters and times of this rank, since creation.
-type CollectionStat int32
+// Stat is the C API's shardrec_stat. What [Stat] tells of this rank, since creation. Counts and bytes are
+// whole numbers.
+type Stat int32
 
-// Values of CollectionStat.
+// Values of Stat.
 const (
-	// CollectionStatSteps is SHARDREC_STAT_STEPS: applied updates ([Collection.Step]).
-	CollectionStatSteps CollectionStat = 1
-	// CollectionStatBytesTables is SHARDREC_STAT_BYTES_TABLES: memory of own boxes and their state.
-	CollectionStatBytesTables CollectionStat = 2
-	// CollectionStatBytesBuffers is SHARDREC_STAT_BYTES_BUFFERS: memory of buffers: lookups, updates,
-	// operations.
-	CollectionStatBytesBuffers CollectionStat = 3
-	// CollectionStatBytesInput is SHARDREC_STAT_BYTES_INPUT: sent to other ranks by input exchanges.
-	CollectionStatBytesInput CollectionStat = 4
-	// CollectionStatBytesOutput is SHARDREC_STAT_BYTES_OUTPUT: ... by output exchanges.
-	CollectionStatBytesOutput CollectionStat = 5
-	// CollectionStatBytesGradient is SHARDREC_STAT_BYTES_GRADIENT: ... by gradient exchanges.
-	CollectionStatBytesGradient CollectionStat = 6
-	// CollectionStatIdsSent is SHARDREC_STAT_IDS_SENT: ids routed by this rank, own boxes included.
-	CollectionStatIdsSent CollectionStat = 7
-	// CollectionStatIdsReceived is SHARDREC_STAT_IDS_RECEIVED: ids looked up by this rank.
-	CollectionStatIdsReceived CollectionStat = 8
-	// CollectionStatThreadsSeen is SHARDREC_STAT_THREADS_SEEN: most threads that worked at once in a kernel of
-	// this rank.
-	CollectionStatThreadsSeen CollectionStat = 9
-	// CollectionStatSecondsRoute is SHARDREC_STAT_SECONDS_ROUTE: check and route ids (begin).
-	CollectionStatSecondsRoute CollectionStat = 101
-	// CollectionStatSecondsInputExchange is SHARDREC_STAT_SECONDS_INPUT_EXCHANGE: waiting for and copying ids.
-	CollectionStatSecondsInputExchange CollectionStat = 102
-	// CollectionStatSecondsIndexPlan is SHARDREC_STAT_SECONDS_INDEX_PLAN: grouping ids by row.
-	CollectionStatSecondsIndexPlan CollectionStat = 103
-	// CollectionStatSecondsLookup is SHARDREC_STAT_SECONDS_LOOKUP: reading rows.
-	CollectionStatSecondsLookup CollectionStat = 104
-	// CollectionStatSecondsOutputExchange is SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE: waiting for and adding
-	// partial sums.
-	CollectionStatSecondsOutputExchange CollectionStat = 105
-	// CollectionStatSecondsGradient is SHARDREC_STAT_SECONDS_GRADIENT: scaling output gradients (set_gradient,
-	// backward).
-	CollectionStatSecondsGradient CollectionStat = 106
-	// CollectionStatSecondsGradientExchange is SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE: waiting for and copying
-	// gradients.
-	CollectionStatSecondsGradientExchange CollectionStat = 107
-	// CollectionStatSecondsUpdate is SHARDREC_STAT_SECONDS_UPDATE: summing gradients by row and optimizer steps.
-	CollectionStatSecondsUpdate CollectionStat = 108
-	// CollectionStatImbalance is SHARDREC_STAT_IMBALANCE: no time: ids looked up by the busiest rank / the mean
-	// of all ranks, 1 when even; up to the batch before, as the ranks tell each other with every batch.
-	CollectionStatImbalance CollectionStat = 109
+	// StatSteps is SHARDREC_STAT_STEPS: applied updates ([Collection.Step]).
+	StatSteps Stat = 1
+	// StatBytesTables is SHARDREC_STAT_BYTES_TABLES: memory of own boxes and their state.
+	StatBytesTables Stat = 2
+	// StatBytesBuffers is SHARDREC_STAT_BYTES_BUFFERS: memory of buffers: lookups, updates, operations.
+	StatBytesBuffers Stat = 3
+	// StatBytesInput is SHARDREC_STAT_BYTES_INPUT: sent to other ranks by input exchanges.
+	StatBytesInput Stat = 4
+	// StatBytesOutput is SHARDREC_STAT_BYTES_OUTPUT: ... by output exchanges.
+	StatBytesOutput Stat = 5
+	// StatBytesGradient is SHARDREC_STAT_BYTES_GRADIENT: ... by gradient exchanges.
+	StatBytesGradient Stat = 6
+	// StatIdsSent is SHARDREC_STAT_IDS_SENT: ids routed by this rank, own boxes included.
+	StatIdsSent Stat = 7
+	// StatIdsReceived is SHARDREC_STAT_IDS_RECEIVED: ids looked up by this rank.
+	StatIdsReceived Stat = 8
+	// StatThreadsSeen is SHARDREC_STAT_THREADS_SEEN: most threads that worked at once in a kernel of this rank.
+	StatThreadsSeen Stat = 9
+	// StatSecondsRoute is SHARDREC_STAT_SECONDS_ROUTE: check and route ids (begin).
+	StatSecondsRoute Stat = 101
+	// StatSecondsInputExchange is SHARDREC_STAT_SECONDS_INPUT_EXCHANGE: waiting for and copying ids.
+	StatSecondsInputExchange Stat = 102
+	// StatSecondsIndexPlan is SHARDREC_STAT_SECONDS_INDEX_PLAN: grouping ids by row.
+	StatSecondsIndexPlan Stat = 103
+	// StatSecondsLookup is SHARDREC_STAT_SECONDS_LOOKUP: reading rows.
+	StatSecondsLookup Stat = 104
+	// StatSecondsOutputExchange is SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE: waiting for and adding partial sums.
+	StatSecondsOutputExchange Stat = 105
+	// StatSecondsGradient is SHARDREC_STAT_SECONDS_GRADIENT: scaling output gradients (set_gradient, backward).
+	StatSecondsGradient Stat = 106
+	// StatSecondsGradientExchange is SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE: waiting for and copying gradients.
+	StatSecondsGradientExchange Stat = 107
+	// StatSecondsUpdate is SHARDREC_STAT_SECONDS_UPDATE: summing gradients by row and optimizer steps.
+	StatSecondsUpdate Stat = 108
+	// StatImbalance is SHARDREC_STAT_IMBALANCE: no time: ids looked up by the busiest rank / the mean of all
+	// ranks, 1 when even; up to the batch before, as the ranks tell each other with every batch.
+	StatImbalance Stat = 109
+	// StatTableOutOfRange is SHARDREC_STAT_TABLE_OUT_OF_RANGE: ids of this rank's batches outside [0, rows) that
+	// were dropped or clamped (option OUT_OF_RANGE).
+	StatTableOutOfRange Stat = 201
+	// StatTableIds is SHARDREC_STAT_TABLE_IDS: ids looked up in this rank's boxes; boxes side by side count
+	// once.
+	StatTableIds Stat = 202
+	// StatTableRowsUpdated is SHARDREC_STAT_TABLE_ROWS_UPDATED: rows of this rank's boxes that steps have
+	// updated: different rows of one step, summed over the steps.
+	StatTableRowsUpdated Stat = 203
 )
 
 // String is the value's name, as options take it where it is an option's: such as "steps".
-func (v CollectionStat) String() string {
+func (v Stat) String() string {
 	switch v {
-	case CollectionStatSteps:
+	case StatSteps:
 		return "steps"
-	case CollectionStatBytesTables:
+	case StatBytesTables:
 		return "bytes_tables"
-	case CollectionStatBytesBuffers:
+	case StatBytesBuffers:
 		return "bytes_buffers"
-	case CollectionStatBytesInput:
+	case StatBytesInput:
 		return "bytes_input"
-	case CollectionStatBytesOutput:
+	case StatBytesOutput:
 		return "bytes_output"
-	case CollectionStatBytesGradient:
+	case StatBytesGradient:
 		return "bytes_gradient"
-	case CollectionStatIdsSent:
+	case StatIdsSent:
 		return "ids_sent"
-	case CollectionStatIdsReceived:
+	case StatIdsReceived:
 		return "ids_received"
-	case CollectionStatThreadsSeen:
+	case StatThreadsSeen:
 		return "threads_seen"
-	case CollectionStatSecondsRoute:
+	case StatSecondsRoute:
 		return "seconds_route"
-	case CollectionStatSecondsInputExchange:
+	case StatSecondsInputExchange:
 		return "seconds_input_exchange"
-	case CollectionStatSecondsIndexPlan:
+	case StatSecondsIndexPlan:
 		return "seconds_index_plan"
-	case CollectionStatSecondsLookup:
+	case StatSecondsLookup:
 		return "seconds_lookup"
-	case CollectionStatSecondsOutputExchange:
+	case StatSecondsOutputExchange:
 		return "seconds_output_exchange"
-	case CollectionStatSecondsGradient:
+	case StatSecondsGradient:
 		return "seconds_gradient"
-	case CollectionStatSecondsGradientExchange:
+	case StatSecondsGradientExchange:
 		return "seconds_gradient_exchange"
-	case CollectionStatSecondsUpdate:
+	case StatSecondsUpdate:
 		return "seconds_update"
-	case CollectionStatImbalance:
+	case StatImbalance:
 		return "imbalance"
+	case StatTableOutOfRange:
+		return "table_out_of_range"
+	case StatTableIds:
+		return "table_ids"
+	case StatTableRowsUpdated:
+		return "table_rows_updated"
 	}
-	return "CollectionStat(" + strconv.Itoa(int(v)) + ")"
+	return "Stat(" + strconv.Itoa(int(v)) + ")"
 }
 
-// TableStat is the C API's shardrec_table_stat. Counters of one table on this rank, since creation.
-type TableStat int32
+// Update is the C API's shardrec_update. What a batch does to the tables when it ends ([Lookup.Backward]).
+type Update int32
 
-// Values of TableStat.
+// Values of Update.
 const (
-	// TableStatOutOfRange is SHARDREC_TABLE_STAT_OUT_OF_RANGE: ids of this rank's batches outside [0, rows) that
-	// were dropped or clamped (option OUT_OF_RANGE).
-	TableStatOutOfRange TableStat = 1
-	// TableStatIds is SHARDREC_TABLE_STAT_IDS: ids looked up in this rank's boxes; boxes side by side count
-	// once.
-	TableStatIds TableStat = 2
-	// TableStatRowsUpdated is SHARDREC_TABLE_STAT_ROWS_UPDATED: rows of this rank's boxes that steps have
-	// updated: different rows of one step, summed over the steps.
-	TableStatRowsUpdated TableStat = 3
+	// UpdateApply is SHARDREC_UPDATE_APPLY: one optimizer step with its gradients and those that were kept.
+	UpdateApply Update = 0
+	// UpdateAccumulate is SHARDREC_UPDATE_ACCUMULATE: its gradients are kept for the next step that is applied.
+	UpdateAccumulate Update = 1
+	// UpdateSkip is SHARDREC_UPDATE_SKIP: no rank applies a step.
+	UpdateSkip Update = 2
 )
 
-// String is the value's name, as options take it where it is an option's: such as "out_of_range".
-func (v TableStat) String() string {
+// String is the value's name, as options take it where it is an option's: such as "apply".
+func (v Update) String() string {
 	switch v {
-	case TableStatOutOfRange:
-		return "out_of_range"
-	case TableStatIds:
-		return "ids"
-	case TableStatRowsUpdated:
-		return "rows_updated"
+	case UpdateApply:
+		return "apply"
+	case UpdateAccumulate:
+		return "accumulate"
+	case UpdateSkip:
+		return "skip"
 	}
-	return "TableStat(" + strconv.Itoa(int(v)) + ")"
+	return "Update(" + strconv.Itoa(int(v)) + ")"
 }
 
 // Activation is the C API's shardrec_activation.

@@ -27,12 +27,12 @@ func Example() {
 		if err := errors.Join(model.SetOptimizer(sgd), model.AddFeature(table, "user_id", shardrec.PoolingSum)); err != nil {
 			return err
 		}
-		plan, err := shardrec.NewCollectivePlan(comm, model, new(shardrec.PlanOptions).Sharding(shardrec.ShardingRowWise))
+		plan, err := shardrec.NewCollectivePlan(comm, nil, model, new(shardrec.PlanOptions).Sharding(shardrec.ShardingRowWise))
 		if err != nil {
 			return err
 		}
 		defer plan.Close()
-		tables, err := shardrec.NewCollection(comm, model, plan, nil)
+		tables, err := shardrec.NewCollection(comm, nil, model, plan, nil)
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func Example() {
 		// Two samples: the first has the ids 3 and 14, the second 15.
 		ids, lengths := []int64{3, 14, 15}, []int64{2, 1}
 		out := shardrec.Aligned[float32](2 * 64)
-		if err := lookup.Begin(2, shardrec.Vector(ids), shardrec.Vector(lengths), shardrec.Tensor{}); err != nil {
+		if err := lookup.Begin(shardrec.Batch{Size: 2, Values: shardrec.Vector(ids), Lengths: shardrec.Vector(lengths)}); err != nil {
 			return err
 		}
 		if err := lookup.Forward(0, shardrec.Matrix(out, 2, 64)); err != nil {
@@ -58,12 +58,12 @@ func Example() {
 		if err := lookup.SetGradient(0, shardrec.Matrix(out, 2, 64)); err != nil {
 			return err
 		}
-		if err := lookup.Backward(); err != nil {
+		if err := lookup.Backward(shardrec.UpdateApply); err != nil {
 			return err
 		}
 
 		row := make([]float32, 64)
-		err = tables.Read(0, shardrec.TablePartWeights, 15, 1, shardrec.Matrix(row, 1, 64)) // every rank reads
+		err = tables.ReadRange(0, shardrec.TablePartWeights, 15, 1, shardrec.Matrix(row, 1, 64)) // every rank reads
 		if rank, _ := comm.Rank(); rank == 0 {
 			fmt.Println("the row of id 15 begins with", row[0])
 		}
@@ -158,12 +158,12 @@ func commit(folder string) error {
 		if err = errors.Join(err, model.AddFeature(table, "user_id", shardrec.PoolingSum)); err != nil {
 			return err
 		}
-		plan, err := shardrec.NewCollectivePlan(comm, model, nil)
+		plan, err := shardrec.NewCollectivePlan(comm, nil, model, nil)
 		if err != nil {
 			return err
 		}
 		defer plan.Close()
-		tables, err := shardrec.NewCollection(comm, model, plan, nil)
+		tables, err := shardrec.NewCollection(comm, nil, model, plan, nil)
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func ExampleOpenScorer() {
 	for range 4 {
 		go func() {
 			ids, lengths, out := []int64{3, 14, 15}, []int64{2, 1}, make([]float32, 2*64)
-			_, err := scorer.Lookup(0, 2, shardrec.Vector(ids), shardrec.Vector(lengths), shardrec.Tensor{}, shardrec.Matrix(out, 2, 64))
+			_, err := scorer.Lookup(0, shardrec.Batch{Size: 2, Values: shardrec.Vector(ids), Lengths: shardrec.Vector(lengths)}, shardrec.Matrix(out, 2, 64))
 			failures <- err
 		}()
 	}

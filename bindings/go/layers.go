@@ -64,7 +64,7 @@ func (d *Ddp) AddParameter(name string, parameter, gradient Tensor) (int, error)
 	if err := kept(parameter, gradient); err != nil {
 		return 0, err
 	}
-	var out int64
+	var out int32
 	if err := capi.Ddp_add_parameter(d.raw(), name, parameter.raw, gradient.raw, &out); err != nil {
 		return 0, err
 	}
@@ -89,14 +89,14 @@ func (d *Ddp) SetFlatGradient(gradients Tensor) error {
 // Gradient is a parameter's gradient; after Commit.
 func (d *Ddp) Gradient(index int) (View, error) {
 	var out capi.View
-	err := capi.Ddp_gradient(d.raw(), int64(index), &out)
+	err := capi.Ddp_gradient(d.raw(), int32(index), &out)
 	return viewOf(out, d.raw()), err
 }
 
 // State is an optimizer state of a parameter, 0 or 1; after Commit.
 func (d *Ddp) State(index, state int) (View, error) {
 	var out capi.View
-	err := capi.Ddp_state(d.raw(), int64(index), int32(state), &out)
+	err := capi.Ddp_state(d.raw(), int32(index), int32(state), &out)
 	return viewOf(out, d.raw()), err
 }
 

@@ -26,17 +26,17 @@ func refusedWith(t *testing.T, status Status, words string, err error) {
 func TestClosedHandlesAreRefused(t *testing.T) {
 	model, group := must(NewModel()), must(NewLocal(1, 1))
 	comm := must(NewLocalComm(group, 0))
-	plan := must(NewCollectivePlan(comm, model, nil))
+	plan := must(NewCollectivePlan(comm, nil, model, nil))
 	if err := errors.Join(group.Close(), group.Close(), plan.Close()); err != nil {
 		t.Error(err)
 	}
 	_, err := NewLocalComm(group, 0)
 	refusedWith(t, StatusInvalidHandle, "this Local is closed", err)
-	_, err = NewCollection(comm, model, plan, nil)
+	_, err = NewCollection(comm, nil, model, plan, nil)
 	refusedWith(t, StatusInvalidHandle, "this Plan is closed", err)
 	_, err = NewLocalComm(new(Local), 0)
 	refusedWith(t, StatusInvalidHandle, "closed", err)
-	_, err = NewCollectivePlan(nil, model, nil)
+	_, err = NewCollectivePlan(nil, nil, model, nil)
 	refusedWith(t, StatusInvalidHandle, "", err)
 	comm.Close()
 	model.Close()
@@ -98,7 +98,7 @@ func TestRanksThatDisagreeGoOn(t *testing.T) {
 		if _, err := model.AddTable("t", 10+rank, 4, nil); err != nil {
 			return err
 		}
-		if _, err := NewCollectivePlan(comm, model, nil); !errors.Is(err, ErrDisagreement) || !strings.Contains(err.Error(), "rows of table") {
+		if _, err := NewCollectivePlan(comm, nil, model, nil); !errors.Is(err, ErrDisagreement) || !strings.Contains(err.Error(), "rows of table") {
 			t.Errorf("not a disagreement, but %v", err)
 		}
 		return comm.Barrier()
@@ -186,7 +186,7 @@ func TestParentsLiveAsLongAsTheirChildren(t *testing.T) {
 		model := must(NewModel())
 		err := model.AddFeature(must(model.AddTable("a", 3, dim, nil)), "id", PoolingSum)
 		comm := must(NewLocalComm(must(NewLocal(1, 1)), 0))
-		lookup, failure := NewLookup(must(NewCollection(comm, model, must(NewCollectivePlan(comm, model, nil)), nil)), nil)
+		lookup, failure := NewLookup(must(NewCollection(comm, nil, model, must(NewCollectivePlan(comm, nil, model, nil)), nil)), nil)
 		if err = errors.Join(err, failure); err != nil {
 			t.Fatal(err)
 		}
@@ -195,8 +195,8 @@ func TestParentsLiveAsLongAsTheirChildren(t *testing.T) {
 	out := make([]float32, dim)
 	for range 20 {
 		runtime.GC()
-		err := errors.Join(lookup.Begin(1, Vector([]int64{2}), Vector([]int64{1}), Tensor{}), lookup.Forward(0, Matrix(out, 1, dim)),
-			lookup.SetGradient(0, Matrix(out, 1, dim)), lookup.Backward())
+		err := errors.Join(lookup.Begin(Batch{Size: 1, Values: Vector([]int64{2}), Lengths: Vector([]int64{1})}), lookup.Forward(0, Matrix(out, 1, dim)),
+			lookup.SetGradient(0, Matrix(out, 1, dim)), lookup.Backward(UpdateApply))
 		if err != nil {
 			t.Fatal(err)
 		}

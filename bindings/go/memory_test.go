@@ -16,11 +16,11 @@ func TestMemoryOfTheCPU(t *testing.T) {
 	memory := must(NewMemory(DeviceTypeCpu, 0, 64))
 	tensor := must(memory.Tensor(16, DtypeFloat32, 2, 3))
 	got := []float32{9, 9, 9, 9, 9, 9}
-	err := Copy(Matrix(got, 2, 3), tensor, 0)
+	err := TensorCopy(Matrix(got, 2, 3), tensor, 0)
 	ok(t, err == nil && slices.Equal(got, make([]float32, 6)), err, got)
 	apart := make([]float32, 8)
-	err = errors.Join(Copy(tensor, Matrix([]float32{1, 2, 3, 4, 5, 6}, 2, 3), 0), Copy(MatrixRows(apart, 2, 3, 4), tensor, 0),
-		Copy(Matrix(got, 2, 3).First(1), tensor.First(1), 0))
+	err = errors.Join(TensorCopy(tensor, Matrix([]float32{1, 2, 3, 4, 5, 6}, 2, 3), 0), TensorCopy(MatrixRows(apart, 2, 3, 4), tensor, 0),
+		TensorCopy(Matrix(got, 2, 3).First(1), tensor.First(1), 0))
 	ok(t, err == nil && slices.Equal(apart, []float32{1, 2, 3, 0, 4, 5, 6, 0}) && slices.Equal(got, []float32{1, 2, 3, 0, 0, 0}), err, apart, got)
 	must(memory.Tensor(60, DtypeFloat32)) // one element
 
@@ -30,7 +30,7 @@ func TestMemoryOfTheCPU(t *testing.T) {
 	refusedWith(t, StatusInvalidArgument, "ndim is 9", err)
 	_, err = NewMemory(DeviceTypeCpu, 0, -1)
 	refusedWith(t, StatusInvalidArgument, "bytes is -1", err)
-	refusedWith(t, StatusInvalidArgument, "dtype int32", Copy(tensor, Matrix([]int32{1, 2, 3, 4, 5, 6}, 2, 3), 0))
+	refusedWith(t, StatusInvalidArgument, "dtype int32", TensorCopy(tensor, Matrix([]int32{1, 2, 3, 4, 5, 6}, 2, 3), 0))
 	panics(t, "the first 3 rows of a tensor of 2", func() { tensor.First(3) })
 	mlp := must(NewMlp(3, nil))
 	defer mlp.Close()
@@ -38,14 +38,14 @@ func TestMemoryOfTheCPU(t *testing.T) {
 	ok(t, err == nil, err)
 	refusedWith(t, StatusInvalidArgument, "a tensor of a Memory", mlp.Forward(tensor, Matrix(make([]float32, 2), 2, 1)))
 	memory.Close()
-	refusedWith(t, StatusInvalidHandle, "this Memory is closed", Copy(Matrix(got, 2, 3), tensor, 0))
+	refusedWith(t, StatusInvalidHandle, "this Memory is closed", TensorCopy(Matrix(got, 2, 3), tensor, 0))
 	_, err = memory.Tensor(0, DtypeFloat32, 1)
 	refusedWith(t, StatusInvalidHandle, "this Memory is closed", err)
 }
 
 // Which of the three, the plug-in decides.
 func TestNoDeviceIsProbed(t *testing.T) {
-	_, err := ProbeDevice(context.Background(), -1)
+	_, err := ProbeDeviceJSON(context.Background(), -1)
 	ok(t, slices.Contains([]Status{StatusInvalidArgument, StatusUnsupported, StatusDeviceError}, StatusOf(err)), err)
 }
 
@@ -57,7 +57,7 @@ func TestTensorsHoldTheirMemory(t *testing.T) {
 		runtime.GC()
 	}
 	got := make([]float32, 16)
-	err := errors.Join(Copy(tensor, Vector(slices.Repeat([]float32{7}, 16)), 0), Copy(Vector(got), tensor, 0))
+	err := errors.Join(TensorCopy(tensor, Vector(slices.Repeat([]float32{7}, 16)), 0), TensorCopy(Vector(got), tensor, 0))
 	ok(t, err == nil && got[15] == 7, err, got)
 	runtime.KeepAlive(tensor)
 	for range 1000 {
@@ -75,7 +75,7 @@ func there(t *testing.T, here Tensor, dtype Dtype, bytes int, shape ...int) Tens
 	memory := must(NewMemory(DeviceTypeCuda, 0, bytes))
 	t.Cleanup(func() { memory.Close() })
 	tensor := must(memory.Tensor(0, dtype, shape...))
-	must(0, Copy(tensor, here, 0))
+	must(0, TensorCopy(tensor, here, 0))
 	return tensor
 }
 
@@ -89,13 +89,13 @@ func stepOf(t *testing.T, onDevice bool) left {
 		defer model.Close()
 		err := errors.Join(model.SetOptimizer(new(OptimizerOptions).Optimizer(OptimizerRowwiseAdagrad).LearningRate(0.5)),
 			model.AddFeature(must(model.AddTable("t", rows, dim, nil)), "f", PoolingSum))
-		plan := must(NewCollectivePlan(comm, model, nil))
+		plan := must(NewCollectivePlan(comm, nil, model, nil))
 		defer plan.Close()
 		var options *CollectionOptions
 		if onDevice {
 			options = new(CollectionOptions).Device(0)
 		}
-		tables := must(NewCollection(comm, model, plan, options))
+		tables := must(NewCollection(comm, nil, model, plan, options))
 		defer tables.Close()
 		lookup := must(NewLookup(tables, new(LookupOptions).WeightGradient(true)))
 		defer lookup.Close()
@@ -108,14 +108,14 @@ func stepOf(t *testing.T, onDevice bool) left {
 			ofWeights = there(t, ofWeights, DtypeFloat32, 20, 5)
 		}
 		for range 2 {
-			err = errors.Join(err, lookup.Begin(bags, ids, lengths, weights), lookup.Forward(0, output), lookup.SetGradient(0, gradient),
-				lookup.Backward(), lookup.WeightGradient(ofWeights))
+			err = errors.Join(err, lookup.Begin(Batch{Size: bags, Values: ids, Lengths: lengths, Weights: weights}), lookup.Forward(0, output), lookup.SetGradient(0, gradient),
+				lookup.Backward(UpdateApply), lookup.WeightGradient(ofWeights))
 		}
 		if onDevice {
 			refusedWith(t, StatusUnsupported, "on a CUDA device", comm.AllReduce(output, ReductionSum))
-			err = errors.Join(err, Copy(Matrix(l.output, bags, dim), output, 0), Copy(Vector(l.ofWeights), ofWeights, 0))
+			err = errors.Join(err, TensorCopy(Matrix(l.output, bags, dim), output, 0), TensorCopy(Vector(l.ofWeights), ofWeights, 0))
 		}
-		return errors.Join(err, tables.Read(0, TablePartWeights, 0, rows, Matrix(l.rows, rows, dim)))
+		return errors.Join(err, tables.ReadRange(0, TablePartWeights, 0, rows, Matrix(l.rows, rows, dim)))
 	}))
 	return l
 }
@@ -128,7 +128,7 @@ func TestAStepWithTensorsOnADevice(t *testing.T) {
 	}
 	tensor := must(must(memory, err).Tensor(0, DtypeFloat32, 16))
 	memory.Close()
-	refusedWith(t, StatusInvalidHandle, "this Memory is closed", Copy(tensor, Vector(make([]float32, 16)), 0))
+	refusedWith(t, StatusInvalidHandle, "this Memory is closed", TensorCopy(tensor, Vector(make([]float32, 16)), 0))
 	_, err = NewMemory(DeviceTypeCuda, 99, 64)
 	refusedWith(t, StatusInvalidArgument, "device 99 does not exist", err)
 	cpu, device := stepOf(t, false), stepOf(t, true)

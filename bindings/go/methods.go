@@ -8,11 +8,11 @@ import (
 	"shardrec.org/shardrec/internal/capi"
 )
 
-// Capabilities is shardrec_capabilities.
+// CapabilitiesJSON is shardrec_capabilities_json.
 //
 // What this library can do on this machine, as JSON:
 //
-//	{"version": "0.1.0", "api_version": 1, "engines": ["local", "gloo"], "devices": ["cpu", "cuda"],
+//	{"version": "0.2.0", "api_version": 2, "engines": ["local", "gloo"], "devices": ["cpu", "cuda"],
 //	 "cuda_devices": [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
 //	                   "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}],
 //	 "cuda_missing": "a sentence" | null,
@@ -28,9 +28,9 @@ import (
 // collections, layers and profiles get [ErrInvalidArgument]. dense names the GEMM plug-in, null when it is
 // not installed. Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Any thread.
 // Since 0.1.
-func Capabilities() (string, error) {
+func CapabilitiesJSON() (string, error) {
 	var out string
-	err := capi.Capabilities(&out)
+	err := capi.Capabilities_json(&out)
 	return out, err
 }
 
@@ -72,10 +72,10 @@ type Control struct{ handle }
 
 // NewControl is shardrec_control_create.
 //
-// It may serve one call after another (progress starts anew with each).
+// Makes a control. options: nil (no kind of options is for controls yet). It may serve one call after another (progress starts anew with each).
 // Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewControl() (*Control, error) {
-	return opened[Control](capi.Control_destroy, func(out *uintptr) error { return capi.Control_create(out) })
+	return opened[Control](capi.Control_destroy, func(out *uintptr) error { return capi.Control_create(nil, out) })
 }
 
 // Cancel is shardrec_control_cancel.
@@ -119,10 +119,12 @@ type Memory struct{ handle }
 // Errors: [ErrUnsupported] (no CUDA plug-in), [ErrInvalidArgument] (no such device, an unknown type, negative
 // bytes), [ErrOutOfMemory], [ErrDeviceError]. May block while the device begins to be used. Since 0.1.
 func NewMemory(type_ DeviceType, deviceId int, bytes int) (*Memory, error) {
-	return opened[Memory](capi.Memory_destroy, func(out *uintptr) error { return capi.Memory_create(int32(type_), int32(deviceId), int64(bytes), out) })
+	return opened[Memory](capi.Memory_destroy, func(out *uintptr) error {
+		return capi.Memory_create(int32(type_), int32(deviceId), int64(bytes), nil, out)
+	})
 }
 
-// Copy is shardrec_copy.
+// TensorCopy is shardrec_tensor_copy.
 //
 // Copies a tensor to another of the same dtype and shape, bit by bit. Each may be on the CPU or on a
 // device, in any memory, with rows (dimension 0) of any stride that keeps them apart; both on devices:
@@ -135,8 +137,8 @@ func NewMemory(type_ DeviceType, deviceId int, bytes int) (*Memory, error) {
 // Errors: [ErrInvalidArgument] (tensors that differ, no such device, no stream of the device as far as CUDA can
 // tell), [ErrUnsupported] (no CUDA plug-in, two devices), [ErrOutOfMemory], [ErrDeviceError] (of this copy or of earlier
 // work on the device). Since 0.1.
-func Copy(to Tensor, from Tensor, stream int) error {
-	return capi.Copy(to.raw, from.raw, int64(stream))
+func TensorCopy(to Tensor, from Tensor, stream int) error {
+	return capi.Tensor_copy(to.raw, from.raw, int64(stream))
 }
 
 // Local is a shardrec_local.
@@ -148,10 +150,10 @@ type Local struct{ handle }
 //
 // Makes a group of `ranks` ranks inside this process, ranksPerNode of which count as one node
 // (rank r is on node r / ranksPerNode; the last node may be smaller).
-// ranks in [1, 1024], ranksPerNode in [1, ranks].
+// ranks in [1, 1024], ranksPerNode in [1, ranks]. options: nil (no kind of options is for groups yet).
 // Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewLocal(ranks int, ranksPerNode int) (*Local, error) {
-	return opened[Local](capi.Local_destroy, func(out *uintptr) error { return capi.Local_create(int32(ranks), int32(ranksPerNode), out) })
+	return opened[Local](capi.Local_destroy, func(out *uintptr) error { return capi.Local_create(int32(ranks), int32(ranksPerNode), nil, out) })
 }
 
 // Comm is a shardrec_comm.
@@ -163,11 +165,12 @@ type Comm struct{ handle }
 // NewLocalComm is shardrec_comm_create_local.
 //
 // Joins the group as `rank`. Does not wait for the others: the first collective call does.
-// rank in [0, ranks), each at most once per group.
+// rank in [0, ranks), each at most once per group. options: nil (those of kind COMM are for processes;
+// deadlines are set by [Comm.Set]).
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrInvalidState] (the rank is taken), [ErrOutOfMemory].
 // Since 0.1.
 func NewLocalComm(group *Local, rank int) (*Comm, error) {
-	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Comm_create_local(rawOf(group), int32(rank), out) }, rawOf(group))
+	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Comm_create_local(rawOf(group), int32(rank), nil, out) }, rawOf(group))
 }
 
 // NewComm is shardrec_comm_create.
@@ -410,6 +413,66 @@ func (r *Rendezvous) Token() (string, error) {
 	return out, err
 }
 
+// Mesh is a shardrec_mesh.
+//
+// One rank's place in a mesh. One thread at a time, else BUSY.
+type Mesh struct{ handle }
+
+// NewMesh is shardrec_mesh_create.
+//
+// Arranges the ranks of comm. shardingGroupSize: in [1, ranks], a divisor of the number of ranks.
+//   - options: kind MESH (PLACEMENT) or nil. Both are the same on all ranks.
+//
+// It keeps what it needs of comm and ends with it (abort, close, a dead peer).
+// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (on any rank: all get
+// it), [ErrDisagreement], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+func NewMesh(comm *Comm, shardingGroupSize int, options *MeshOptions) (*Mesh, error) {
+	return opened[Mesh](capi.Mesh_destroy, func(out *uintptr) error {
+		return use(options, func(made *capi.Handle) error {
+			return capi.Mesh_create(rawOf(comm), int32(shardingGroupSize), made, out)
+		})
+	}, rawOf(comm))
+}
+
+// MeshPlace is what Place returns.
+type MeshPlace struct {
+	ShardingRank int
+	ShardingSize int
+	ReplicaRank  int
+	ReplicaSize  int
+}
+
+// Place is shardrec_mesh_place.
+//
+// This rank's place. out: its struct_size is set; the members that fit in it are written.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument]. Any thread. Since 0.1.
+func (m *Mesh) Place() (MeshPlace, error) {
+	var outShardingRank int32
+	var outShardingSize int32
+	var outReplicaRank int32
+	var outReplicaSize int32
+	err := capi.Flat_mesh_place(m.raw(), &outShardingRank, &outShardingSize, &outReplicaRank, &outReplicaSize)
+	return MeshPlace{ShardingRank: int(outShardingRank), ShardingSize: int(outShardingSize), ReplicaRank: int(outReplicaRank), ReplicaSize: int(outReplicaSize)}, err
+}
+
+// Comm is shardrec_mesh_comm.
+//
+// Makes a communicator of the ranks of one of this rank's groups, numbered as [Mesh.Place] says. It is one as any other: for collectives, collections, metrics and splits.
+// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
+// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
+// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
+// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
+// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
+// order: the mesh's may go before.
+// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+// [ErrMismatch]. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
+// split 8 times, and what comes of that no more: then [ErrUnsupported], on all ranks, and the mesh lives on.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (out nil, no group: only this rank; call again),
+// [ErrUnsupported], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+func (m *Mesh) Comm(group MeshGroup) (*Comm, error) {
+	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Mesh_comm(m.raw(), int32(group), out) }, m.raw())
+}
+
 // Model is a shardrec_model.
 type Model struct{ handle }
 
@@ -580,10 +643,11 @@ type Topology struct{ handle }
 // NewTopology is shardrec_topology_create.
 //
 // What the machines are: `ranks` ranks, ranksPerNode of which are one node.
-// ranks in [1, 1048576], ranksPerNode in [1, ranks].
+// ranks in [1, 1048576], ranksPerNode in [1, ranks]. options: nil (no kind of options is for topologies
+// yet).
 // Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewTopology(ranks int, ranksPerNode int) (*Topology, error) {
-	return opened[Topology](capi.Topology_destroy, func(out *uintptr) error { return capi.Topology_create(int32(ranks), int32(ranksPerNode), out) })
+	return opened[Topology](capi.Topology_destroy, func(out *uintptr) error { return capi.Topology_create(int32(ranks), int32(ranksPerNode), nil, out) })
 }
 
 // ToJSON is shardrec_topology_to_json.
@@ -623,49 +687,47 @@ func NewPlan(model *Model, topology *Topology, options *PlanOptions) (*Plan, err
 // NewCollectivePlan is shardrec_plan_collective.
 //
 // Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
-// check that models and options are the same. What one rank gets wrong in its arguments, every rank
+// check that models and options are the same.
+// mesh: nil, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
+// table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
+// is [ErrUnsupported], and so is a table that may only be replicated. What one rank gets wrong in its arguments, every rank
 // gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
 // (setup deadline).
-// Errors: as [NewPlan]; [ErrDisagreement] (models or options differ; names a rank and the first
-// difference), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
-func NewCollectivePlan(comm *Comm, model *Model, options *PlanOptions) (*Plan, error) {
+// Errors: as [NewPlan]; [ErrInvalidArgument] (also: a mesh of another communicator; only this rank), [ErrUnsupported]
+// (see mesh), [ErrDisagreement] (models or options differ; names a rank and the first difference), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+func NewCollectivePlan(comm *Comm, mesh *Mesh, model *Model, options *PlanOptions) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
-		return use(options, func(made *capi.Handle) error { return capi.Plan_collective(rawOf(comm), rawOf(model), made, out) })
-	}, rawOf(comm))
+		return use(options, func(made *capi.Handle) error {
+			return capi.Plan_collective(rawOf(comm), rawOf(mesh), rawOf(model), made, out)
+		})
+	}, rawOf(comm), rawOf(mesh))
 }
 
 // NewEmptyPlan is shardrec_plan_create_empty.
 //
-// Makes a plan without boxes, to be filled with [Plan.AddBox] and
-// [Plan.AddReplicated]. Errors: as [NewPlan]. Since 0.1.
+// Makes a plan without boxes, to be filled with [Plan.AddBox] and [Plan.Replicate].
+//   - options: nil (no kind of options is for such plans yet). Errors: as [NewPlan]. Since 0.1.
 func NewEmptyPlan(model *Model, topology *Topology) (*Plan, error) {
-	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error { return capi.Plan_create_empty(rawOf(model), rawOf(topology), out) })
+	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error { return capi.Plan_create_empty(rawOf(model), rawOf(topology), nil, out) })
 }
 
 // AddBox is shardrec_plan_add_box.
 //
-// Adds the box rows [row, row + rows) x columns [col, col + cols) of a table, owned by `rank`.
+// Adds a box of a table. It is read during the call.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidArgument] when the box is empty, leaves the table,
-// overlaps another box, or the table is replicated; [ErrOutOfMemory]. Since 0.1.
+// overlaps another box, or the table is replicated; [ErrUnsupported] (members that this release does not know
+// are not zero), [ErrOutOfMemory]. Since 0.1.
 func (p *Plan) AddBox(table int, rank int, row int, rows int, col int, cols int) error {
-	return capi.Plan_add_box(p.raw(), int32(table), int32(rank), int64(row), int64(rows), int64(col), int64(cols))
+	return capi.Flat_plan_add_box(p.raw(), int32(table), int32(rank), int64(row), int64(rows), int64(col), int64(cols))
 }
 
-// AddReplicated is shardrec_plan_add_replicated.
+// Replicate is shardrec_plan_replicate.
 //
-// Replicates a table on all ranks. Errors: as [Plan.AddBox] (the table has boxes).
-// Since 0.1.
-func (p *Plan) AddReplicated(table int) error {
-	return capi.Plan_add_replicated(p.raw(), int32(table))
-}
-
-// SetReplication is shardrec_plan_set_replication.
-//
-// Says how the ranks of a replicated table learn of each other's gradients (SAMPLES, unless the plan's
-// options said otherwise). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidArgument] (not replicated, not
-// SAMPLES, ROWS or DENSE). Since 0.1.
-func (p *Plan) SetReplication(table int, replication Replication) error {
-	return capi.Plan_set_replication(p.raw(), int32(table), int32(replication))
+// Replicates a table on all ranks, which learn of each other's gradients in the way that replication
+// says; of a table that is replicated already, this sets the way. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy];
+// [ErrInvalidArgument] (the table has boxes; not SAMPLES, ROWS or DENSE). Since 0.2.
+func (p *Plan) Replicate(table int, replication Replication) error {
+	return capi.Plan_replicate(p.raw(), int32(table), int32(replication))
 }
 
 // Check is shardrec_plan_check.
@@ -698,7 +760,8 @@ type PlanBox struct {
 
 // Box is shardrec_plan_box.
 //
-// Box `box` of a table, ordered by first row, then first column.
+// Box `box` of a table, ordered by first row, then first column. out: its struct_size is set; the members
+// that fit in it are written.
 // Errors: as [Plan.BoxCount] ([ErrNotFound]: box too). Since 0.1.
 func (p *Plan) Box(table int, box int) (PlanBox, error) {
 	var outRank int32
@@ -706,7 +769,7 @@ func (p *Plan) Box(table int, box int) (PlanBox, error) {
 	var outRows int64
 	var outCol int64
 	var outCols int64
-	err := capi.Plan_box(p.raw(), int32(table), int32(box), &outRank, &outRow, &outRows, &outCol, &outCols)
+	err := capi.Flat_plan_box(p.raw(), int32(table), int32(box), &outRank, &outRow, &outRows, &outCol, &outCols)
 	return PlanBox{Rank: int(outRank), Row: int(outRow), Rows: int(outRows), Col: int(outCol), Cols: int(outCols)}, err
 }
 
@@ -777,21 +840,27 @@ type Collection struct{ handle }
 // NewCollection is shardrec_collection_create.
 //
 // Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
-// model, plan and options agree on all ranks. options: kind COLLECTION or nil. It keeps what it needs of comm, copies model and plan.
+// model, plan and options agree on all ranks. options: kind COLLECTION or nil. It keeps what it needs of comm and mesh, copies model and plan.
+// mesh: nil, or a mesh of comm (else [ErrInvalidArgument], on this rank only): one replica per sharding group, whose
+// ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica and are
+// collective over its sharding group; saves and loads are over the whole mesh. What one sharding group
+// refuses, all ranks of the mesh refuse. Model, plan and the options that decide which numbers come out
+// (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on all ranks of the
+// mesh, else [ErrDisagreement] on all of them, naming rank and option.
 // Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
 // held against what the machine has left (the cgroup may still take): more is [ErrOutOfMemory]. So is a
 // thread that the system does not start, and memory of the device (option DEVICE) that there is not.
 // Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also:
 // the plan does not fit the model), [ErrOutOfMemory] (on any rank: all get it, with the rank and the
 // bytes; where there is not even memory to tell, they get [ErrPeerFailed]), [ErrUnsupported] (DEVICE without the
-// plug-in), [ErrDeviceError] (as any later call of a collection on a device), [ErrDisagreement] (ranks bring
+// plug-in; replicated tables on a mesh), [ErrDeviceError] (as any later call of a collection on a device), [ErrDisagreement] (ranks bring
 // different models, plans or options), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
-func NewCollection(comm *Comm, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
+func NewCollection(comm *Comm, mesh *Mesh, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
 	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
-			return capi.Collection_create(rawOf(comm), rawOf(model), rawOf(plan), made, out)
+			return capi.Collection_create(rawOf(comm), rawOf(mesh), rawOf(model), rawOf(plan), made, out)
 		})
-	}, rawOf(comm))
+	}, rawOf(comm), rawOf(mesh))
 }
 
 // Step is shardrec_collection_step.
@@ -813,39 +882,61 @@ func (c *Collection) SetStep(step int) error {
 	return capi.Collection_set_step(c.raw(), int64(step))
 }
 
-// Synchronize is shardrec_collection_synchronize.
+// WaitDevice is shardrec_collection_wait_device.
 //
 // Returns when all that calls of the collection and its lookups have enqueued on its device (option
 // DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
 // ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: [ErrInvalidHandle], [ErrBusy],
 // [ErrOutOfMemory], [ErrDeviceError]. Since 0.1.
-func (c *Collection) Synchronize() error {
-	return capi.Collection_synchronize(c.raw())
+func (c *Collection) WaitDevice() error {
+	return capi.Collection_wait_device(c.raw())
+}
+
+// SyncReplicas is shardrec_collection_sync_replicas.
+//
+// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
+// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
+// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
+// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
+// of every table, else [ErrDisagreement] on all ranks, naming rank and table: nothing was averaged then, and
+// the collection is as before (set what differs and call again). Local SGD with averaging, as
+// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
+// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
+// a mesh, or with one replica, nothing happens. Between [Lookup.SendGradients] and its
+// backward it is [ErrInvalidState], and nothing has changed. After any other error but a handle's this
+// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
+// averaged in part, or waits for a rank that has stopped.
+// Collective over the mesh, blocking (step deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidState], [ErrDisagreement], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+func (c *Collection) SyncReplicas() error {
+	return capi.Collection_sync_replicas(c.raw())
 }
 
 // SetLearningRate is shardrec_collection_set_learning_rate.
 //
-// Sets the learning rate of all tables from the next backward on, in place of what their optimizers
-// say; set the same on all ranks before the same step, else that backward is [ErrInvalidBatch]. Errors:
-// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (not finite, negative).
-// Since 0.1.
-func (c *Collection) SetLearningRate(learningRate float64) error {
-	return capi.Collection_set_learning_rate(c.raw(), learningRate)
+// Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what
+// their optimizers say; set the same on all ranks before the same step, else that backward is
+// [ErrInvalidBatch]. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (table), [ErrInvalidArgument] (not finite,
+// negative). Since 0.1.
+func (c *Collection) SetLearningRate(table int, learningRate float64) error {
+	return capi.Collection_set_learning_rate(c.raw(), int32(table), learningRate)
 }
 
-// SetTableLearningRate is shardrec_collection_set_table_learning_rate.
+// LearningRate is shardrec_collection_learning_rate.
 //
-// Sets the learning rate of one table. As [Collection.SetLearningRate]; [ErrNotFound] (table).
-// Since 0.1.
-func (c *Collection) SetTableLearningRate(table int, learningRate float64) error {
-	return capi.Collection_set_table_learning_rate(c.raw(), int32(table), learningRate)
+// The learning rate that the next backward uses for a table. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound]
+// (table), [ErrInvalidArgument]. Since 0.2.
+func (c *Collection) LearningRate(table int) (float64, error) {
+	var out float64
+	err := capi.Collection_learning_rate(c.raw(), int32(table), &out)
+	return out, err
 }
 
 // SetFrozen is shardrec_collection_set_frozen.
 //
 // Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
 // its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
-// accumulate comes while it is frozen are never applied, also where it is trained again before the
+// backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again before the
 // next backward; those that were accumulated before are dropped by a backward that comes while it is
 // frozen, and applied by one that comes after it is trained again.
 // Set the same on all ranks before the same step, else that backward is [ErrInvalidBatch].
@@ -854,7 +945,17 @@ func (c *Collection) SetFrozen(table int, frozen bool) error {
 	return capi.Collection_set_frozen(c.raw(), int32(table), int32(number(frozen)))
 }
 
-// Read is shardrec_collection_read.
+// Frozen is shardrec_collection_frozen.
+//
+// Whether a table is frozen (1) or trained (0). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (table),
+// [ErrInvalidArgument]. Since 0.2.
+func (c *Collection) Frozen(table int) (bool, error) {
+	var out int32
+	err := capi.Collection_frozen(c.raw(), int32(table), &out)
+	return out != 0, err
+}
+
+// ReadRange is shardrec_collection_read_range.
 //
 // Reads rows [row, row + rows) of a table into out, float32, [rows, width], any row stride, unit column
 // stride; weights of 16 bits are widened.
@@ -863,30 +964,30 @@ func (c *Collection) SetFrozen(table int, frozen bool) error {
 // nothing was exchanged: call again), [ErrInvalidState] (a load that failed half-way, or between
 // [Lookup.SendGradients] and its backward; nothing was exchanged), [ErrNotFound] (table, part),
 // [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
-func (c *Collection) Read(table int, part TablePart, row int, rows int, out Tensor) error {
-	return capi.Collection_read(c.raw(), int32(table), int32(part), int64(row), int64(rows), out.raw)
+func (c *Collection) ReadRange(table int, part TablePart, row int, rows int, out Tensor) error {
+	return capi.Collection_read_range(c.raw(), int32(table), int32(part), int64(row), int64(rows), out.raw)
 }
 
-// Write is shardrec_collection_write.
+// WriteRange is shardrec_collection_write_range.
 //
-// Writes rows [row, row + rows) of a table from values, as [Collection.Read]; weights of 16 bits
+// Writes rows [row, row + rows) of a table from values, as [Collection.ReadRange]; weights of 16 bits
 // are rounded to nearest. Writing states too is a warm start. Ranges of several
 // ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
-// Errors: as [Collection.Read]. Since 0.1.
-func (c *Collection) Write(table int, part TablePart, row int, rows int, values Tensor) error {
-	return capi.Collection_write(c.raw(), int32(table), int32(part), int64(row), int64(rows), values.raw)
+// Errors: as [Collection.ReadRange]. Since 0.1.
+func (c *Collection) WriteRange(table int, part TablePart, row int, rows int, values Tensor) error {
+	return capi.Collection_write_range(c.raw(), int32(table), int32(part), int64(row), int64(rows), values.raw)
 }
 
 // ReadRows is shardrec_collection_read_rows.
 //
 // Reads the rows of a table that ids name, in their order, into out, float32, [ids, width], any row
-// stride, unit column stride; as [Collection.Read] otherwise.
+// stride, unit column stride; as [Collection.ReadRange] otherwise.
 // ids: INT32 or INT64 [n], compact, rows of the table in any order, any of them more than once; none
 // or empty: this rank asks for nothing, and out may be none. Each rank asks for what it wants, also of
 // another table or part. Ids are checked on the rank that gives them: one that is no row is
 // [ErrInvalidArgument] with its POSITION and VALUE on this rank only; nothing was exchanged and the others
 // wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
-// Collective, blocking (the step deadline holds for each block). Errors: as [Collection.Read].
+// Collective, blocking (the step deadline holds for each block). Errors: as [Collection.ReadRange].
 // Since 0.1.
 func (c *Collection) ReadRows(table int, part TablePart, ids Tensor, out Tensor) error {
 	return capi.Collection_read_rows(c.raw(), int32(table), int32(part), ids.raw, out.raw)
@@ -895,10 +996,10 @@ func (c *Collection) ReadRows(table int, part TablePart, ids Tensor, out Tensor)
 // WriteRows is shardrec_collection_write_rows.
 //
 // Writes the rows of a table that ids name from values, float32, [ids, width]; ids and values as in
-// [Collection.ReadRows], values rounded as [Collection.Write] does. Where a row is
+// [Collection.ReadRows], values rounded as [Collection.WriteRange] does. Where a row is
 // written more than once, the last entry of the highest rank stays. Replicas are all written.
 // After an error that ends the communicator, some of the rows may have been written. Collective,
-// blocking (the step deadline holds for each block). Errors: as [Collection.Read]. Since 0.1.
+// blocking (the step deadline holds for each block). Errors: as [Collection.ReadRange]. Since 0.1.
 func (c *Collection) WriteRows(table int, part TablePart, ids Tensor, values Tensor) error {
 	return capi.Collection_write_rows(c.raw(), int32(table), int32(part), ids.raw, values.raw)
 }
@@ -939,31 +1040,14 @@ func (c *Collection) Load(ctx context.Context, directory string) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Collection_load(c.raw(), directory, control) })
 }
 
-// Stat is shardrec_collection_stat_i64.
+// Stat is shardrec_collection_stat.
 //
-// A counter. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument]. Any thread. Since 0.1.
-func (c *Collection) Stat(stat CollectionStat) (int, error) {
-	var out int64
-	err := capi.Collection_stat_i64(c.raw(), int32(stat), &out)
-	return int(out), err
-}
-
-// TableStat is shardrec_collection_table_stat_i64.
-//
-// A counter of one table. Errors: [ErrInvalidHandle], [ErrClosed], [ErrNotFound] (table), [ErrInvalidArgument]. Any
-// thread. Since 0.1.
-func (c *Collection) TableStat(table int, stat TableStat) (int, error) {
-	var out int64
-	err := capi.Collection_table_stat_i64(c.raw(), int32(table), int32(stat), &out)
-	return int(out), err
-}
-
-// StatReal is shardrec_collection_stat_f64.
-//
-// A time in seconds. As [Collection.Stat]. Since 0.1.
-func (c *Collection) StatReal(stat CollectionStat) (float64, error) {
+// A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
+// sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: [ErrInvalidHandle],
+// [ErrClosed], [ErrNotFound] (table), [ErrInvalidArgument]. Any thread. Since 0.2.
+func (c *Collection) Stat(stat Stat, table int) (float64, error) {
 	var out float64
-	err := capi.Collection_stat_f64(c.raw(), int32(stat), &out)
+	err := capi.Collection_stat(c.raw(), int32(stat), int32(table), &out)
 	return out, err
 }
 
@@ -992,55 +1076,6 @@ func NewLookup(collection *Collection, options *LookupOptions) (*Lookup, error) 
 // [ErrDeviceError]. Since 0.1.
 func (l *Lookup) SetStream(stream int) error {
 	return capi.Lookup_set_stream(l.raw(), int64(stream))
-}
-
-// Begin is shardrec_lookup_begin.
-//
-// Starts the exchange of a batch's ids.
-//   - batchSize: samples of this rank, 0 to 2^31 - 1.
-//   - values: [ids], at most 2^31 - 1 of them, INT32 or INT64, bag after bag, in the order of lengths.
-//     values none: this rank has no more data (batchSize must be 0, lengths and weights none); it still
-//     takes part in steps.
-//   - lengths: [features * batchSize], INT32 or INT64: bag lengths, feature-major (all samples of
-//     feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
-//   - weights: [ids], FLOAT32, one per id; none: all 1.
-//
-// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it
-// returns (unless BORROW).
-// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
-// evaluated lookup it returns an error only for [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrOutOfMemory] and a dead
-// communicator; every defect of the batch is this rank's verdict, told by forward. [ErrInvalidState] when
-// the lookup has begun and not forwarded. Since 0.1.
-func (l *Lookup) Begin(batchSize int, values Tensor, lengths Tensor, weights Tensor) error {
-	return capi.Lookup_begin(l.raw(), int64(batchSize), values.raw, lengths.raw, weights.raw)
-}
-
-// BeginOffsets is shardrec_lookup_begin_offsets.
-//
-// As [Lookup.Begin], with offsets in place of lengths: [features * batchSize + 1], INT32 or
-// INT64, starting at 0, never falling, the last one the number of ids. Since 0.1.
-func (l *Lookup) BeginOffsets(batchSize int, values Tensor, offsets Tensor, weights Tensor) error {
-	return capi.Lookup_begin_offsets(l.raw(), int64(batchSize), values.raw, offsets.raw, weights.raw)
-}
-
-// BeginVariable is shardrec_lookup_begin_variable.
-//
-// As [Lookup.Begin], for features that have batch sizes of their own: where many samples have
-// the same bag, it is given once (TorchRec's variable batch size).
-//   - batchSize: samples of this rank, rows of output 0.
-//   - batchSizes: [features], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1.
-//   - inverse: [features * batchSize], INT32 or INT64, feature-major: the bag of each sample, in
-//     [0, batchSizes[feature]). Row s of output 0 holds bag inverse[f * batchSize + s] of each pooled
-//     feature f; the gradients of samples that share a bag are added up in ascending order, before
-//     anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
-//     not read.
-//   - lengths: [sum of batchSizes], feature-major. values, weights: as [Lookup.Begin]; values
-//     none: no more data (batchSize 0, all others none).
-//
-// Where all batch sizes are batchSize and inverse counts from 0, this is [Lookup.Begin], bit
-// for bit. Ranks may mix the forms of begin. Errors: as [Lookup.Begin]. Since 0.1.
-func (l *Lookup) BeginVariable(batchSize int, batchSizes Tensor, inverse Tensor, values Tensor, lengths Tensor, weights Tensor) error {
-	return capi.Lookup_begin_variable(l.raw(), int64(batchSize), batchSizes.raw, inverse.raw, values.raw, lengths.raw, weights.raw)
 }
 
 // LookupOutputShape is what OutputShape returns.
@@ -1109,53 +1144,53 @@ func (l *Lookup) SetGradient(output int, gradient Tensor) error {
 // SendGradients is shardrec_lookup_send_gradients.
 //
 // Sends this rank's gradients now, so that they travel while the host computes what the tables do not
-// need, such as the backward of its bottom layers. backward, or accumulate, then does the rest of the
+// need, such as the backward of its bottom layers. backward then does the rest of the
 // step: the same bits as without this call. A rank may call it or not, whatever the others do.
-//   - accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
-//     one, as well as skip, is [ErrInvalidState] (nothing has changed: call the right one).
+//   - update: APPLY or ACCUMULATE, as backward will be given; it is sent along, and a backward with another
+//     one is [ErrInvalidState] (nothing has changed: call it with this one).
 //
 // The step has the learning rates and frozen tables of now: what is set before backward counts from
 // the next step on. The gradient of an output that is missing is told by backward, as without this
-// call. Gradients that are BORROWed must stay, unchanged, until backward (or accumulate) has returned,
+// call. Gradients that are BORROWed must stay, unchanged, until backward has returned,
 // or the lookup is destroyed: other ranks may read them in the meantime.
 // Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
 // nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
-// another lookup, reads and writes of rows, [Collection.Sync]): [ErrInvalidState], nothing has
+// another lookup, reads and writes of rows, [Collection.SyncReplicas]): [ErrInvalidState], nothing has
 // changed. begin and set_gradient of other lookups are fine.
 // Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
 // nobody. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; see above),
 // [ErrInvalidArgument], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrMismatch], [ErrAborted]. Since 0.1.
-func (l *Lookup) SendGradients(accumulate bool) error {
-	return capi.Lookup_send_gradients(l.raw(), int32(number(accumulate)))
+func (l *Lookup) SendGradients(update Update) error {
+	return capi.Lookup_send_gradients(l.raw(), int32(update))
 }
 
 // Backward is shardrec_lookup_backward.
 //
-// Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
+// Ends the batch: exchanges the gradients and does with them what update says. The lookup is then idle.
+// All ranks give the same update, but that one SKIP is enough: with any other mixture the step is [ErrInvalidBatch] on
+// all ranks and changes nothing, what is kept included.
+//
+// APPLY: one optimizer step on every row that some rank's batch touched, by the sum of its gradients and
+// of those that were kept.
 // Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
 // the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
 // updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
-// was not called) makes this [ErrInvalidBatch] on all ranks; if a rank calls skip instead, no rank
-// applies the step and this returns OK: [Collection.Step] tells. The lookup is then idle.
+// was not called) makes this [ErrInvalidBatch] on all ranks.
+//
+// ACCUMULATE: the gradients are kept. The next step that is applied, of any lookup of the collection,
+// adds its own and applies the sum (not divided by the number of lookups); gradients were scaled and clamped
+// lookup by lookup. Summed row by row in the order of the calls: the same bits under every plan. Lookups
+// between see the weights as they are. Of a table that is frozen now ([Collection.SetFrozen])
+// nothing is kept: its gradients of this lookup are dropped for good.
+//
+// SKIP: no rank applies or keeps anything, and this returns OK on all of them: [Collection.Step]
+// tells. No gradient is needed.
+//
 // Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; tables that
 // were loaded since: the batch is over, and nothing was exchanged; see send_gradients), [ErrInvalidBatch],
 // [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
-func (l *Lookup) Backward() error {
-	return capi.Lookup_backward(l.raw())
-}
-
-// Accumulate is shardrec_lookup_accumulate.
-//
-// In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
-// collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
-// step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
-// backward, else the step is [ErrInvalidBatch] on all of them and changes nothing, what is kept included.
-// Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
-// weights as they are. Of a table that is frozen now ([Collection.SetFrozen]) nothing is
-// kept: its gradients of this lookup are dropped for good. As [Lookup.Backward].
-// Since 0.1.
-func (l *Lookup) Accumulate() error {
-	return capi.Lookup_accumulate(l.raw())
+func (l *Lookup) Backward(update Update) error {
+	return capi.Lookup_backward(l.raw(), int32(update))
 }
 
 // WeightGradient is shardrec_lookup_weight_gradient.
@@ -1165,141 +1200,11 @@ func (l *Lookup) Accumulate() error {
 // the output gradient of the bag, divided by the bag's length for MEAN; neither divided by
 // GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
 // weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
-// after backward (or accumulate), up to the next begin.
+// after backward, up to the next begin.
 // out: [ids], FLOAT32, compact, in the order of values, on the CPU (or a device, see above). Not
 // collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument]. Since 0.1.
 func (l *Lookup) WeightGradient(out Tensor) error {
 	return capi.Lookup_weight_gradient(l.raw(), out.raw)
-}
-
-// Skip is shardrec_lookup_skip.
-//
-// In place of backward on this rank: no rank applies the step. As [Lookup.Backward];
-// [ErrInvalidState] also after send_gradients. Since 0.1.
-func (l *Lookup) Skip() error {
-	return capi.Lookup_skip(l.raw())
-}
-
-// Mesh is a shardrec_mesh.
-//
-// One rank's place in a mesh. One thread at a time, else BUSY.
-type Mesh struct{ handle }
-
-// NewMesh is shardrec_mesh_create.
-//
-// Arranges the ranks of comm. shardingGroupSize: in [1, ranks], a divisor of the number of ranks.
-//   - options: kind MESH (PLACEMENT) or nil. Both are the same on all ranks.
-//
-// It keeps what it needs of comm and ends with it (abort, close, a dead peer).
-// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (on any rank: all get
-// it), [ErrDisagreement], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
-func NewMesh(comm *Comm, shardingGroupSize int, options *MeshOptions) (*Mesh, error) {
-	return opened[Mesh](capi.Mesh_destroy, func(out *uintptr) error {
-		return use(options, func(made *capi.Handle) error {
-			return capi.Mesh_create(rawOf(comm), int32(shardingGroupSize), made, out)
-		})
-	}, rawOf(comm))
-}
-
-// MeshPlace is what Place returns.
-type MeshPlace struct {
-	ShardingRank int
-	ShardingSize int
-	ReplicaRank  int
-	ReplicaSize  int
-}
-
-// Place is shardrec_mesh_place.
-//
-// This rank's number in its sharding group (the rank that plans speak of) and in its replica group
-// (the number of the replica it holds); the sizes of the groups.
-// Errors: [ErrInvalidHandle], [ErrClosed]. Any thread. Since 0.1.
-func (m *Mesh) Place() (MeshPlace, error) {
-	var outShardingRank int32
-	var outShardingSize int32
-	var outReplicaRank int32
-	var outReplicaSize int32
-	err := capi.Mesh_place(m.raw(), &outShardingRank, &outShardingSize, &outReplicaRank, &outReplicaSize)
-	return MeshPlace{ShardingRank: int(outShardingRank), ShardingSize: int(outShardingSize), ReplicaRank: int(outReplicaRank), ReplicaSize: int(outReplicaSize)}, err
-}
-
-// ShardingComm is shardrec_mesh_sharding_comm.
-//
-// Makes a communicator of the ranks of this rank's sharding group, or replica group, numbered as
-// [Mesh.Place] says. It is one as any other: for collectives, collections, metrics and splits.
-// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
-// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
-// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
-// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
-// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
-// order: the mesh's may go before.
-// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
-// [ErrMismatch]. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
-// split 8 times, and what comes of that no more: then [ErrUnsupported], on all ranks, and the mesh lives on.
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (only this rank; call again),
-// [ErrUnsupported], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
-func (m *Mesh) ShardingComm() (*Comm, error) {
-	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Mesh_sharding_comm(m.raw(), out) }, m.raw())
-}
-
-// ReplicaComm is shardrec_mesh_replica_comm.
-func (m *Mesh) ReplicaComm() (*Comm, error) {
-	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Mesh_replica_comm(m.raw(), out) }, m.raw())
-}
-
-// NewCollectivePlanOnMesh is shardrec_plan_collective_on_mesh.
-//
-// Plans the model for a mesh: for the ranks of a sharding group, the same plan on all ranks, as
-// [NewCollectionOnMesh] takes it. No table is replicated, for a mesh holds none that
-// are: AUTO and MIXED take other kinds, DATA_PARALLEL is [ErrUnsupported]. options: kind PLAN or nil. As
-// [NewCollectivePlan]. Collective over the mesh, blocking (setup deadline).
-// Errors: as [NewCollectivePlan]; [ErrUnsupported] (also: a table that may only be replicated).
-// Since 0.1.
-func NewCollectivePlanOnMesh(mesh *Mesh, model *Model, options *PlanOptions) (*Plan, error) {
-	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
-		return use(options, func(made *capi.Handle) error {
-			return capi.Plan_collective_on_mesh(rawOf(mesh), rawOf(model), made, out)
-		})
-	}, rawOf(mesh))
-}
-
-// NewCollectionOnMesh is shardrec_collection_create_on_mesh.
-//
-// As [NewCollection], one replica per sharding group: the plan is for sharding_group_size
-// ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
-// are collective over its sharding group.
-// What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
-// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
-// compressions) are the same on all ranks of the mesh, else [ErrDisagreement] on all of them, naming rank
-// and option.
-// Replicated (data-parallel) tables: [ErrUnsupported]. Collective over the mesh, blocking.
-// Errors: as [NewCollection]; [ErrInvalidHandle], [ErrClosed], [ErrBusy] for mesh. Since 0.1.
-func NewCollectionOnMesh(mesh *Mesh, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
-	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
-		return use(options, func(made *capi.Handle) error {
-			return capi.Collection_create_on_mesh(rawOf(mesh), rawOf(model), rawOf(plan), made, out)
-		})
-	}, rawOf(mesh))
-}
-
-// Sync is shardrec_collection_sync.
-//
-// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
-// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
-// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
-// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
-// of every table, else [ErrDisagreement] on all ranks, naming rank and table: nothing was averaged then, and
-// the collection is as before (set what differs and call again). Local SGD with averaging, as
-// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
-// their step ([Lookup.Accumulate]) are not averaged. On a collection without
-// a mesh, or with one replica, nothing happens. Between [Lookup.SendGradients] and its
-// backward it is [ErrInvalidState], and nothing has changed. After any other error but a handle's this
-// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
-// averaged in part, or waits for a rank that has stopped.
-// Collective over the mesh, blocking (step deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
-// [ErrInvalidState], [ErrDisagreement], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
-func (c *Collection) Sync() error {
-	return capi.Collection_sync(c.raw())
 }
 
 // Ddp is a shardrec_ddp.
@@ -1324,7 +1229,7 @@ func NewDdp(comm *Comm, options *DdpOptions) (*Ddp, error) {
 // parameter. Not collective. Errors: as [Ddp.AddParameter]; [ErrInvalidState] (no
 // layer; in another set already). Since 0.1.
 func (d *Ddp) AddMlp(name string, mlp *Mlp) (int, error) {
-	var outFirst int64
+	var outFirst int32
 	d.raw().Keep(mlp)
 	err := capi.Ddp_add_mlp(d.raw(), name, rawOf(mlp), &outFirst)
 	return int(outFirst), err
@@ -1363,7 +1268,7 @@ func (d *Ddp) Commit() error {
 // Since 0.1.
 func (d *Ddp) BucketOf(index int) (int, error) {
 	var out int32
-	err := capi.Ddp_bucket_of(d.raw(), int64(index), &out)
+	err := capi.Ddp_bucket_of(d.raw(), int32(index), &out)
 	return int(out), err
 }
 
@@ -1386,7 +1291,7 @@ func (d *Ddp) Begin(sync bool) error {
 // [ErrInvalidState] (before begin, after end, a second time in a step with sync: names the parameter;
 // those before it in the range are marked). Since 0.1.
 func (d *Ddp) MarkReady(first int, count int) error {
-	return capi.Ddp_mark_ready(d.raw(), int64(first), int64(count))
+	return capi.Ddp_mark_ready(d.raw(), int32(first), int32(count))
 }
 
 // MarkUnused is shardrec_ddp_mark_unused.
@@ -1396,7 +1301,7 @@ func (d *Ddp) MarkReady(first int, count int) error {
 // are unused likewise. Errors: as [Ddp.MarkReady]; [ErrInvalidState] with DDP_UNUSED ERROR.
 // Any thread. Since 0.1.
 func (d *Ddp) MarkUnused(first int, count int) error {
-	return capi.Ddp_mark_unused(d.raw(), int64(first), int64(count))
+	return capi.Ddp_mark_unused(d.raw(), int32(first), int32(count))
 }
 
 // End is shardrec_ddp_end.
@@ -1497,16 +1402,16 @@ func (d *Ddp) Broadcast(root int) error {
 	return capi.Ddp_broadcast(d.raw(), int32(root))
 }
 
-// Statistics is shardrec_ddp_statistics.
+// StatisticsJSON is shardrec_ddp_statistics_json.
 //
 // What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
 // the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
 // exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
 // bytes_sent (to all peers), seconds (from sending to the end). Between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument],
 // [ErrOutOfMemory]. Since 0.1.
-func (d *Ddp) Statistics() (string, error) {
+func (d *Ddp) StatisticsJSON() (string, error) {
 	var out string
-	err := capi.Ddp_statistics(d.raw(), &out)
+	err := capi.Ddp_statistics_json(d.raw(), &out)
 	return out, err
 }
 
@@ -1551,12 +1456,12 @@ func (m *Mlp) ParameterCount() (int, error) {
 	return int(out), err
 }
 
-// ZeroGradient is shardrec_mlp_zero_gradient.
+// ZeroGradients is shardrec_mlp_zero_gradients.
 //
 // Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
 // gradients (weight decay and Adam's means apply). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]. Since 0.1.
-func (m *Mlp) ZeroGradient() error {
-	return capi.Mlp_zero_gradient(m.raw())
+func (m *Mlp) ZeroGradients() error {
+	return capi.Mlp_zero_gradients(m.raw())
 }
 
 // Step is shardrec_mlp_step.
@@ -1879,43 +1784,14 @@ type ScorerInfo struct {
 
 // Info is shardrec_scorer_info.
 //
-// The step of the checkpoint that is served, columns of the dense input of [Scorer.Predict], and
-// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Errors: [ErrInvalidHandle], [ErrClosed]. Since 0.1.
+// What is served now. out: its struct_size is set; the members that fit in it are written.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument]. Since 0.1.
 func (s *Scorer) Info() (ScorerInfo, error) {
 	var outStep int64
 	var outDenseColumns int64
 	var outScores int64
-	err := capi.Scorer_info(s.raw(), &outStep, &outDenseColumns, &outScores)
+	err := capi.Flat_scorer_info(s.raw(), &outStep, &outDenseColumns, &outScores)
 	return ScorerInfo{Step: int(outStep), DenseColumns: int(outDenseColumns), Scores: int(outScores)}, err
-}
-
-// Lookup is shardrec_scorer_lookup.
-//
-// Looks up a batch and writes one of its outputs.
-// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batchSize, values,
-// lengths, weights: as [Lookup.Begin]; weights may be none. out: [batchSize, width] or, of a
-// sequence, [ids of the feature, dim]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
-// unit column stride, any row stride >= columns. out_step: the step of the checkpoint that has answered. Ids out of range: as their table's OUT_OF_RANGE says.
-// Errors: [ErrInvalidHandle], [ErrClosed]; [ErrNotFound] (output), [ErrInvalidArgument] (out); [ErrInvalidBatch], with table,
-// feature and position: nothing has been written; [ErrOutOfMemory]. Since 0.1.
-func (s *Scorer) Lookup(output int, batchSize int, values Tensor, lengths Tensor, weights Tensor, out Tensor) (int, error) {
-	var outStep int64
-	err := capi.Scorer_lookup(s.raw(), int32(output), int64(batchSize), values.raw, lengths.raw, weights.raw, out.raw, &outStep)
-	return int(outStep), err
-}
-
-// Predict is shardrec_scorer_predict.
-//
-// Scores a batch: probabilities, or logits with the option LOGITS.
-// dense: [batchSize, dense columns] ([Scorer.Info]), FLOAT32, unit column stride. Others: as
-// [Scorer.Lookup]. out: [batchSize, scores], FLOAT32, unit column stride, any row stride; of
-// one score also [batchSize]. out_step: as [Scorer.Lookup].
-// Errors: as [Scorer.Lookup]; [ErrUnsupported] (no dense half that fits, or the GEMM plug-in is
-// missing: the sentence says why). Since 0.1.
-func (s *Scorer) Predict(batchSize int, dense Tensor, values Tensor, lengths Tensor, weights Tensor, out Tensor) (int, error) {
-	var outStep int64
-	err := capi.Scorer_predict(s.raw(), int64(batchSize), dense.raw, values.raw, lengths.raw, weights.raw, out.raw, &outStep)
-	return int(outStep), err
 }
 
 // Metrics is a shardrec_metrics.
@@ -1923,10 +1799,11 @@ type Metrics struct{ handle }
 
 // NewMetrics is shardrec_metrics_create.
 //
-// Makes an empty metric; its clock starts. comm: nil for this rank alone.
+// Makes an empty metric; its clock starts. comm: nil for this rank alone. options: nil (no kind of
+// options is for metrics yet).
 // Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewMetrics(comm *Comm) (*Metrics, error) {
-	return opened[Metrics](capi.Metrics_destroy, func(out *uintptr) error { return capi.Metrics_create(rawOf(comm), out) }, rawOf(comm))
+	return opened[Metrics](capi.Metrics_destroy, func(out *uintptr) error { return capi.Metrics_create(rawOf(comm), nil, out) }, rawOf(comm))
 }
 
 // Update is shardrec_metrics_update.
@@ -1964,7 +1841,7 @@ func (m *Metrics) Reset() error {
 	return capi.Metrics_reset(m.raw())
 }
 
-// MetricsText is shardrec_metrics_text.
+// CountersText is shardrec_counters_text.
 //
 // Counters of all open communicators and collections of this process in Prometheus' text exposition
 // format (text/plain; version=0.0.4): families shardrec_*, counters with the suffix _total, times in
@@ -1984,9 +1861,9 @@ func (m *Metrics) Reset() error {
 // Families are added by later releases, never renamed.
 // Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
 // Since 0.1.
-func MetricsText() (string, error) {
+func CountersText() (string, error) {
 	var out string
-	err := capi.Metrics_text(&out)
+	err := capi.Counters_text(&out)
 	return out, err
 }
 
@@ -2032,7 +1909,7 @@ func TraceJSON() (string, error) {
 	return out, err
 }
 
-// Probe is shardrec_probe.
+// ProbeJSON is shardrec_probe_json.
 //
 // Measures copies, gathers of random rows and updates of rows by row size, with one thread and with
 // `threads`: which prefetch, distance, page size and kind of stores is fastest, and how fast. Stores
@@ -2073,24 +1950,24 @@ func TraceJSON() (string, error) {
 // per id, and the row and 4 bytes of state twice.
 // Errors: [ErrInvalidArgument], [ErrBusy] (another probe runs in this process), [ErrCancelled], [ErrInvalidHandle],
 // [ErrClosed], [ErrOutOfMemory]. Blocking; any thread. Since 0.1.
-func Probe(ctx context.Context, threads int) (string, error) {
+func ProbeJSON(ctx context.Context, threads int) (string, error) {
 	var out string
-	err := controlled(ctx, func(control *capi.Handle) error { return capi.Probe(int32(threads), control, &out) })
+	err := controlled(ctx, func(control *capi.Handle) error { return capi.Probe_json(int32(threads), control, &out) })
 	return out, err
 }
 
-// ProbeCached is shardrec_probe_cached.
+// ProbeCachedJSON is shardrec_probe_cached_json.
 //
 // This machine's profile as it stands in the cache, in the same form.
 // Errors: [ErrInvalidArgument], [ErrNotFound] (none, or one that is not used), [ErrOutOfMemory]. Any thread.
 // Since 0.1.
-func ProbeCached() (string, error) {
+func ProbeCachedJSON() (string, error) {
 	var out string
-	err := capi.Probe_cached(&out)
+	err := capi.Probe_cached_json(&out)
 	return out, err
 }
 
-// ProbeDevice is shardrec_probe_device.
+// ProbeDeviceJSON is shardrec_probe_device_json.
 //
 // Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
 // random rows by row size. Nothing is kept: kernels of devices need no profile. Takes about a second,
@@ -2098,7 +1975,7 @@ func ProbeCached() (string, error) {
 // else to do.
 // device: as SHARDREC_OPTION_DEVICE, in [0, 1023].
 // ctx: its end cancels; [WithControl] tells how far it is.
-// A JSON object in the form of [Probe]'s, of
+// A JSON object in the form of [ProbeJSON]'s, of
 //
 //	"version"       1
 //	"machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes",
@@ -2115,8 +1992,8 @@ func ProbeCached() (string, error) {
 // Errors: [ErrInvalidArgument] (there is no such device, too), [ErrUnsupported] (the CUDA plug-in is not
 // installed), [ErrDeviceError], [ErrBusy] (another probe of a device runs in this process), [ErrCancelled],
 // [ErrInvalidHandle], [ErrClosed], [ErrOutOfMemory] (also of the device). Blocking; any thread. Since 0.1.
-func ProbeDevice(ctx context.Context, device int) (string, error) {
+func ProbeDeviceJSON(ctx context.Context, device int) (string, error) {
 	var out string
-	err := controlled(ctx, func(control *capi.Handle) error { return capi.Probe_device(int32(device), control, &out) })
+	err := controlled(ctx, func(control *capi.Handle) error { return capi.Probe_device_json(int32(device), control, &out) })
 	return out, err
 }

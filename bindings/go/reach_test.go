@@ -23,27 +23,27 @@ func ok(t *testing.T, holds bool, what ...any) {
 }
 
 func TestTheLibraryItself(t *testing.T) {
-	ok(t, strings.Contains(must(Capabilities()), "engines"))
+	ok(t, strings.Contains(must(CapabilitiesJSON()), "engines"))
 	err := errors.Join(SetLogLevel(LogLevelWarning), TraceStart(1000))
 	if message := must(NextLogMessage(0)); message != nil {
 		t.Error(message)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, cancelled := Probe(ctx, 1)
+	_, cancelled := ProbeJSON(ctx, 1)
 	ok(t, errors.Is(cancelled, context.Canceled), cancelled)
 	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
-	_, cancelled = Probe(ctx, 1) // takes three seconds
+	_, cancelled = ProbeJSON(ctx, 1) // takes three seconds
 	cancel()
 	ok(t, errors.Is(cancelled, context.DeadlineExceeded) && errors.Is(cancelled, ErrCancelled), cancelled)
 	control := must(NewControl())
 	err = errors.Join(err, control.Cancel())
-	_, cancelled = Probe(WithControl(context.Background(), control), 1)
+	_, cancelled = ProbeJSON(WithControl(context.Background(), control), 1)
 	ok(t, errors.Is(cancelled, ErrCancelled) && must(control.Progress()).Done == 0, cancelled)
 	control.Close()
-	probed, failure := ProbeCached()
+	probed, failure := ProbeCachedJSON()
 	if errors.Is(failure, ErrNotFound) {
-		probed, failure = Probe(context.Background(), 1)
+		probed, failure = ProbeJSON(context.Background(), 1)
 	}
 	ok(t, strings.Contains(probed, "{") && strings.Contains(must(TraceJSON()), "traceEvents"), failure)
 	TraceStop()
@@ -72,8 +72,8 @@ func TestPlansByHand(t *testing.T) {
 	plan := must(NewPlan(same, other, new(PlanOptions).Sharding(ShardingRowWise)))
 	again := must(PlanFromJSON(model, must(plan.ToJSON())))
 	empty := must(NewEmptyPlan(model, topology))
-	err := errors.Join(plan.Check(), empty.AddBox(0, 1, 0, 10, 0, 4), empty.AddReplicated(1),
-		empty.SetReplication(1, ReplicationRows), empty.Check())
+	err := errors.Join(plan.Check(), empty.AddBox(0, 1, 0, 10, 0, 4), empty.Replicate(1, ReplicationSamples),
+		empty.Replicate(1, ReplicationRows), empty.Check())
 	ok(t, err == nil && strings.Contains(must(plan.ToText()), "a") && must(again.BoxCount(0)) == must(plan.BoxCount(0)), err)
 	ok(t, must(empty.Box(0, 0)) == PlanBox{Rank: 1, Rows: 10, Cols: 4} && must(empty.BoxBytes(0, 0)).Weights == 160)
 	for _, handle := range []interface{ Close() error }{model, topology, same, other, plan, again, empty} {
@@ -97,33 +97,34 @@ func TestLookupsInEveryForm(t *testing.T) {
 		ok(t, sum[0] == 2 && sum[1] == 1 && must(comm.Get(CommPropertyStepSeconds)) == 600, sum)
 		model := reachModel()
 		defer model.Close()
-		plan := must(NewCollectivePlan(comm, model, nil))
+		plan := must(NewCollectivePlan(comm, nil, model, nil))
 		defer plan.Close()
-		tables := must(NewCollection(comm, model, plan, nil))
+		tables := must(NewCollection(comm, nil, model, plan, nil))
 		defer tables.Close()
 		lookup := must(NewLookup(tables, new(LookupOptions).WeightGradient(true)))
 		defer lookup.Close()
 		out, gradient := make([]float32, 12), make([]float32, 3)
 		view, ids, weights := Matrix(out, 2, 6), Vector([]int64{1, 2, 3}), Vector([]float32{1, 1, 2})
-		err = errors.Join(err, lookup.BeginOffsets(2, ids, Vector([]int64{0, 1, 2, 2, 3}), weights))
+		err = errors.Join(err, lookup.Begin(Batch{Size: 2, Values: ids, Offsets: Vector([]int64{0, 1, 2, 2, 3}), Weights: weights}))
 		ok(t, must(lookup.OutputShape(0)) == LookupOutputShape{Rows: 2, Columns: 6})
 		err = errors.Join(err, lookup.Forward(0, view))
 		ok(t, !must(lookup.AllDone()))
 		for i := range out {
 			out[i] = 1
 		}
-		err = errors.Join(err, lookup.SetGradient(0, view), lookup.Accumulate(), lookup.WeightGradient(Vector(gradient)),
-			lookup.BeginVariable(2, Vector([]int64{1, 2}), Vector([]int64{0, 0, 0, 1}), ids, Vector([]int64{1, 1, 1}), Tensor{}),
-			lookup.Forward(0, view), lookup.SetGradient(0, view), lookup.Backward())
+		err = errors.Join(err, lookup.SetGradient(0, view), lookup.Backward(UpdateAccumulate), lookup.WeightGradient(Vector(gradient)),
+			lookup.Begin(Batch{Size: 2, Values: ids, Lengths: Vector([]int64{1, 1, 1}), BatchSizes: Vector([]int64{1, 2}), Inverse: Vector([]int64{0, 0, 0, 1})}),
+			lookup.Forward(0, view), lookup.SetGradient(0, view), lookup.Backward(UpdateApply))
 		ok(t, must(tables.Step()) == 1)
-		err = errors.Join(err, lookup.Begin(2, ids, Vector([]int64{1, 1, 1, 0}), Tensor{}), lookup.Forward(0, view), lookup.Skip(),
-			lookup.Begin(0, Tensor{}, Tensor{}, Tensor{}), lookup.Forward(0, Matrix(out, 0, 6)))
+		err = errors.Join(err, lookup.Begin(Batch{Size: 2, Values: ids, Lengths: Vector([]int64{1, 1, 1, 0})}), lookup.Forward(0, view), lookup.Backward(UpdateSkip),
+			lookup.Begin(Batch{}), lookup.Forward(0, Matrix(out, 0, 6)))
 		ok(t, must(lookup.AllDone()))
 		row := make([]float32, 4)
-		err = errors.Join(err, tables.SetStep(7), tables.SetLearningRate(0.1), tables.SetTableLearningRate(1, 0.2), tables.SetFrozen(0, true), tables.Synchronize(), lookup.SetStream(0),
-			tables.Write(0, TablePartWeights, 9, 1, Matrix([]float32{1, 2, 3, 4}, 1, 4)), tables.Read(0, TablePartWeights, 9, 1, Matrix(row, 1, 4)))
-		ok(t, row[3] == 4 && must(tables.Step()) == 7 && must(tables.Stat(CollectionStatSteps)) >= 1)
-		ok(t, must(tables.TableStat(0, TableStatIds)) >= 0 && must(tables.StatReal(CollectionStatSecondsLookup)) >= 0)
+		err = errors.Join(err, tables.SetStep(7), tables.SetLearningRate(AllTables, 0.1), tables.SetLearningRate(1, 0.2), tables.SetFrozen(0, true), tables.WaitDevice(), lookup.SetStream(0),
+			tables.WriteRange(0, TablePartWeights, 9, 1, Matrix([]float32{1, 2, 3, 4}, 1, 4)), tables.ReadRange(0, TablePartWeights, 9, 1, Matrix(row, 1, 4)))
+		ok(t, row[3] == 4 && must(tables.Step()) == 7 && must(tables.Stat(StatSteps, AllTables)) >= 1)
+		ok(t, must(tables.LearningRate(1)) == 0.2 && must(tables.Frozen(0)) && !must(tables.Frozen(1)))
+		ok(t, must(tables.Stat(StatTableIds, 0)) >= 0 && must(tables.Stat(StatSecondsLookup, AllTables)) >= 0)
 		ok(t, strings.Contains(must(comm.OperationsJSON()), "["))
 		return errors.Join(err, tables.Save(context.Background(), folder), tables.Load(context.Background(), folder))
 	})
@@ -132,11 +133,11 @@ func TestLookupsInEveryForm(t *testing.T) {
 func TestMeshes(t *testing.T) {
 	onRanks(t, func(comm *Comm) error {
 		mesh, model := must(NewMesh(comm, 1, new(MeshOptions).Placement(PlacementSync))), reachModel()
-		plan := must(NewCollectivePlanOnMesh(mesh, model, nil))
-		tables := must(NewCollectionOnMesh(mesh, model, plan, nil))
-		sharding, replica := must(mesh.ShardingComm()), must(mesh.ReplicaComm())
+		plan := must(NewCollectivePlan(comm, mesh, model, nil))
+		tables := must(NewCollection(comm, mesh, model, plan, nil))
+		sharding, replica := must(mesh.Comm(MeshGroupSharding)), must(mesh.Comm(MeshGroupReplica))
 		ok(t, must(mesh.Place()).ReplicaSize == 2 && must(sharding.Size()) == 1 && must(replica.Size()) == 2)
-		err := tables.Sync()
+		err := tables.SyncReplicas()
 		for _, handle := range []interface{ Close() error }{tables, plan, model, sharding, replica, mesh} {
 			handle.Close()
 		}
@@ -168,7 +169,7 @@ func TestLayersInGroups(t *testing.T) {
 		ok(t, must(interaction.Outputs()) == 3 && gradient[0] == 4 && gradient[1] == 5, gradient)
 		err = errors.Join(err, mlp.Backward(Matrix(gradient, 1, 2), Tensor{}), ddp.End(), ddp.Wait(), mlp.SetLearningRate(0.01), mlp.Step())
 		ok(t, before[0] != must(weight.Values())[0])
-		err = errors.Join(err, mlp.ZeroGradient(), ddp.CheckEqual())
+		err = errors.Join(err, mlp.ZeroGradients(), ddp.CheckEqual())
 		if must(comm.Rank()) == 0 {
 			err = errors.Join(err, mlp.Save(path))
 		}
@@ -195,7 +196,7 @@ func TestOwnParameters(t *testing.T) {
 		err = errors.Join(err, ddp.Step())
 		ok(t, weight[0] < 0.1 && must(must(ddp.State(0, 0)).Values())[0] > 0, weight)
 		err = errors.Join(err, ddp.ZeroGradients(), ddp.SetLearningRate(0.5), ddp.AllReduce(), ddp.Broadcast(1), ddp.CheckEqual(), ddp.Join())
-		ok(t, strings.Contains(must(ddp.Statistics()), "buckets"))
+		ok(t, strings.Contains(must(ddp.StatisticsJSON()), "buckets"))
 		return err
 	})
 }
@@ -204,8 +205,8 @@ func TestCheckpoints(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "run")
 	onRanks(t, func(comm *Comm) error {
 		weight, model, ctx := []float32{1, 2}, reachModel(), context.Background()
-		plan := must(NewCollectivePlan(comm, model, new(PlanOptions).Sharding(ShardingRowWise)))
-		tables, mlp, ddp := must(NewCollection(comm, model, plan, nil)), must(NewMlp(2, nil)), must(NewDdp(comm, nil))
+		plan := must(NewCollectivePlan(comm, nil, model, new(PlanOptions).Sharding(ShardingRowWise)))
+		tables, mlp, ddp := must(NewCollection(comm, nil, model, plan, nil)), must(NewMlp(2, nil)), must(NewDdp(comm, nil))
 		checkpoint := must(NewCheckpoint(comm, root, new(CheckpointOptions).KeepLast(2)))
 		must(ddp.AddParameter("weight", Vector(weight), Tensor{}))
 		position := []int64{int64(must(comm.Rank()))}
@@ -231,7 +232,7 @@ func TestMetrics(t *testing.T) {
 		metrics := must(NewMetrics(comm))
 		defer metrics.Close()
 		err := errors.Join(metrics.Update(Vector([]float32{0.9, 0.1}), Vector([]float32{1, 0})), metrics.Compute())
-		ok(t, must(metrics.Get(MetricAuc)) == 1 && strings.Contains(must(MetricsText()), "shardrec"))
+		ok(t, must(metrics.Get(MetricAuc)) == 1 && strings.Contains(must(CountersText()), "shardrec"))
 		return errors.Join(err, metrics.Reset())
 	})
 }

@@ -67,7 +67,7 @@ func checkpointed(t *testing.T) served {
 			s.batches = append(s.batches, b)
 		}
 		// Another checkpoint, which nothing has changed since.
-		return errors.Join(err, training.lookup.Skip(), checkpoint.Commit(context.Background(), 21), training.close())
+		return errors.Join(err, training.lookup.Backward(UpdateSkip), checkpoint.Commit(context.Background(), 21), training.close())
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,15 +92,15 @@ func TestAScorerServes64GoroutinesAtOnce(t *testing.T) {
 			for round := range 100 {
 				b := s.batches[(g+round)%len(s.batches)]
 				ids, lengths := Vector(b.ids), Vector(b.lengths)
-				step, err := scorer.Lookup(0, b.samples, ids, lengths, Tensor{}, Matrix(pooled, b.samples, features*width))
-				second, failure := scorer.Predict(b.samples, Matrix(b.dense, b.samples, 3), ids, lengths, Tensor{}, Vector(scores[:b.samples]))
+				step, err := scorer.Lookup(0, Batch{Size: b.samples, Values: ids, Lengths: lengths}, Matrix(pooled, b.samples, features*width))
+				second, failure := scorer.Predict(Batch{Size: b.samples, Values: ids, Lengths: lengths}, Matrix(b.dense, b.samples, 3), Vector(scores[:b.samples]))
 				if err = errors.Join(err, failure); err != nil || step < 20 || second < step || !slices.Equal(pooled[:len(b.pooled)], b.pooled) ||
 					!slices.Equal(scores[:b.samples], b.correct) {
 					t.Errorf("goroutine %d, round %d: steps %d and %d, %v", g, round, step, second, err)
 					return
 				}
 				if round%10 == 0 { // a bad batch is its caller's alone
-					_, err := scorer.Lookup(0, 1, Vector([]int64{int64(1000 + g), 1}), Vector([]int64{1, 1}), Tensor{}, Matrix(pooled, 1, features*width))
+					_, err := scorer.Lookup(0, Batch{Size: 1, Values: Vector([]int64{int64(1000 + g), 1}), Lengths: Vector([]int64{1, 1})}, Matrix(pooled, 1, features*width))
 					var e *Error
 					if !errors.As(err, &e) || e.Status != StatusInvalidBatch || e.Value == nil || *e.Value != int64(1000+g) || e.Table != "a" {
 						t.Errorf("goroutine %d: %v", g, err)
@@ -123,8 +123,8 @@ func TestScoringAllocatesNothing(t *testing.T) {
 	var err error
 	allocations := testing.AllocsPerRun(200, func() {
 		b := &s.batches[number%len(s.batches)]
-		_, failure := scorer.Lookup(0, b.samples, Vector(b.ids), Vector(b.lengths), Tensor{}, Matrix(pooled, b.samples, features*width))
-		_, second := scorer.Predict(b.samples, Matrix(b.dense, b.samples, 3), Vector(b.ids), Vector(b.lengths), Tensor{}, Vector(scores[:b.samples]))
+		_, failure := scorer.Lookup(0, Batch{Size: b.samples, Values: Vector(b.ids), Lengths: Vector(b.lengths)}, Matrix(pooled, b.samples, features*width))
+		_, second := scorer.Predict(Batch{Size: b.samples, Values: Vector(b.ids), Lengths: Vector(b.lengths)}, Matrix(b.dense, b.samples, 3), Vector(scores[:b.samples]))
 		if err == nil && (failure != nil || second != nil) {
 			err = fmt.Errorf("batch %d: %w", number, errors.Join(failure, second))
 		}

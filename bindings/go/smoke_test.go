@@ -25,11 +25,11 @@ func trainRank(t *testing.T, comm *Comm) error {
 	sgd, zeros, rowWise := new(OptimizerOptions).LearningRate(rate), new(TableOptions).Init(InitZeros), new(PlanOptions).Sharding(ShardingRowWise)
 	model := must(NewModel())
 	err := errors.Join(comm.Set(CommPropertyStepSeconds, 60), model.SetOptimizer(sgd), model.AddFeature(must(model.AddTable(table, rows, dim, zeros)), "id", PoolingSum))
-	plan := must(NewCollectivePlan(comm, model, rowWise))
-	tables := must(NewCollection(comm, model, plan, nil))
+	plan := must(NewCollectivePlan(comm, nil, model, rowWise))
+	tables := must(NewCollection(comm, nil, model, plan, nil))
 	lookup := must(NewLookup(tables, nil))
 	weights := make([]float32, rows*dim)
-	err = errors.Join(err, step(lookup, rank), refused(lookup, rank), step(lookup, rank), tables.Read(0, TablePartWeights, 0, rows, Matrix(weights, rows, dim)))
+	err = errors.Join(err, step(lookup, rank), refused(lookup, rank), step(lookup, rank), tables.ReadRange(0, TablePartWeights, 0, rows, Matrix(weights, rows, dim)))
 	for i, want := range expected() {
 		if weights[i] != want || weights[7*dim] == 0 || must(tables.Step()) != 2 {
 			t.Errorf("rank %d: weight %d is %v, not %v, or not after two steps", rank, i, weights[i], want)
@@ -50,7 +50,7 @@ func trainRank(t *testing.T, comm *Comm) error {
 	for _, handle := range []io.Closer{comm, plan, tables, model, lookup, lookup} {
 		err = errors.Join(err, handle.Close())
 	}
-	if status := StatusOf(lookup.Backward()); status != StatusInvalidHandle {
+	if status := StatusOf(lookup.Backward(UpdateApply)); status != StatusInvalidHandle {
 		t.Errorf("a closed lookup gave status %d", status)
 	}
 	return err
@@ -58,18 +58,18 @@ func trainRank(t *testing.T, comm *Comm) error {
 
 func step(lookup *Lookup, rank int) error {
 	out := make([]float32, batch*dim)
-	err := errors.Join(lookup.Begin(batch, Vector(values[rank]), Vector(lengths[rank]), Tensor{}), lookup.Forward(0, Matrix(out, batch, dim)))
+	err := errors.Join(lookup.Begin(Batch{Size: batch, Values: Vector(values[rank]), Lengths: Vector(lengths[rank])}), lookup.Forward(0, Matrix(out, batch, dim)))
 	for i := range out {
 		out[i] += float32(rank + 1 + i%dim)
 	}
-	return errors.Join(err, lookup.SetGradient(0, Matrix(out, batch, dim)), lookup.SendGradients(false),
-		lookup.Backward())
+	return errors.Join(err, lookup.SetGradient(0, Matrix(out, batch, dim)), lookup.SendGradients(UpdateApply),
+		lookup.Backward(UpdateApply))
 }
 
 func refused(lookup *Lookup, rank int) error {
 	ids := append([]int64(nil), values[rank]...)
 	ids[2] += int64(rank) * rows // rank 1's third id is out of range
-	err := errors.Join(lookup.Begin(batch, Vector(ids), Vector(lengths[rank]), Tensor{}), lookup.Forward(0, Matrix(make([]float32, batch*dim), batch, dim)))
+	err := errors.Join(lookup.Begin(Batch{Size: batch, Values: Vector(ids), Lengths: Vector(lengths[rank])}), lookup.Forward(0, Matrix(make([]float32, batch*dim), batch, dim)))
 	var e *Error
 	if !errors.As(err, &e) || StatusOf(e) != StatusInvalidBatch || e.Rank == nil || *e.Rank != 1 || e.Position == nil || *e.Position != 2 || e.Table != table || e.Feature != "id" || e.Operation == "" {
 		return errors.Join(errors.New("not the error of rank 1's third id"), err)

@@ -31,8 +31,8 @@ func newTrainer(comm *Comm) *trainer {
 	for _, name := range []string{"a", "b"} {
 		must(0, model.AddFeature(must(model.AddTable(name, 50, width, nil)), name, PoolingSum))
 	}
-	plan := must(NewCollectivePlan(comm, model, nil))
-	t := &trainer{tables: must(NewCollection(comm, model, plan, nil)), bottom: must(NewMlp(3, nil)), top: must(NewMlp(width+3, nil)),
+	plan := must(NewCollectivePlan(comm, nil, model, nil))
+	t := &trainer{tables: must(NewCollection(comm, nil, model, plan, nil)), bottom: must(NewMlp(3, nil)), top: must(NewMlp(width+3, nil)),
 		cross: must(NewInteraction(features, width, nil)), ddp: must(NewDdp(comm, nil)), metrics: must(NewMetrics(comm))}
 	t.lookup = must(NewLookup(t.tables, nil))
 	must(0, errors.Join(t.bottom.AddLinear(width, ActivationRelu), t.top.AddLinear(1, ActivationNone), t.ddp.SetOptimizer(adam)))
@@ -87,7 +87,7 @@ func (t *trainer) fill(number int) (samples, count int) {
 func (t *trainer) forward(samples, count int) error {
 	hidden, pooled := Matrix(t.hidden, samples, width), Matrix(t.pooled, samples, features*width)
 	joined, logits := Matrix(t.joined, samples, width+3), Matrix(t.logits, samples, 1)
-	err := t.lookup.Begin(samples, Vector(t.ids[:count]), Vector(t.lengths[:features*samples]), Tensor{})
+	err := t.lookup.Begin(Batch{Size: samples, Values: Vector(t.ids[:count]), Lengths: Vector(t.lengths[:features*samples])})
 	for _, call := range [...]func() error{
 		func() error { return t.bottom.Forward(Matrix(t.dense, samples, 3), hidden) },
 		func() error { return t.lookup.Forward(0, pooled) },
@@ -117,9 +117,9 @@ func (t *trainer) step(number int) error {
 		func() error { return t.top.Backward(Matrix(t.logitsGradient, samples, 1), joinedGradient) },
 		func() error { return t.cross.Backward(joinedGradient, hiddenGradient, pooled) },
 		func() error { return t.lookup.SetGradient(0, pooled) },
-		func() error { return t.lookup.SendGradients(false) },
+		func() error { return t.lookup.SendGradients(UpdateApply) },
 		func() error { return t.bottom.Backward(hiddenGradient, Tensor{}) },
-		t.ddp.End, t.ddp.Wait, t.ddp.Step, t.lookup.Backward,
+		t.ddp.End, t.ddp.Wait, t.ddp.Step, func() error { return t.lookup.Backward(UpdateApply) },
 		func() error { return t.metrics.Update(Vector(t.predicted[:samples]), Vector(t.labels[:samples])) },
 	} {
 		if err == nil {
@@ -142,7 +142,7 @@ func (t *trainer) look() error {
 // report asks for what a training loop asks for now and then.
 func (t *trainer) report() error {
 	_, step := t.tables.Step()
-	_, stat := t.tables.Stat(CollectionStatSteps)
+	_, stat := t.tables.Stat(StatSteps, AllTables)
 	_, norm := t.ddp.ClipGradNorm(1)
 	err := errors.Join(step, stat, norm, t.metrics.Compute())
 	_, samples := t.metrics.Get(MetricSamples)

@@ -69,7 +69,7 @@ func trained(t *testing.T) []float32 {
 		}
 		for table := range 2 {
 			rows := make([]float32, 50*width)
-			if err := training.tables.Read(table, TablePartWeights, 0, 50, Matrix(rows, 50, width)); err != nil {
+			if err := training.tables.ReadRange(table, TablePartWeights, 0, 50, Matrix(rows, 50, width)); err != nil {
 				return err
 			}
 			bits[rank] = append(bits[rank], rows...)

@@ -139,21 +139,21 @@ func outputsOf16Bits[T Float16 | BFloat16](t *testing.T, dtype Dtype, of func(fl
 		defer model.Close()
 		must(0, errors.Join(model.SetOptimizer(new(OptimizerOptions).LearningRate(2)),
 			model.AddFeature(must(model.AddTable("a", 4, 2, new(TableOptions).Init(InitZeros))), "id", PoolingSum)))
-		plan := must(NewCollectivePlan(comm, model, nil))
+		plan := must(NewCollectivePlan(comm, nil, model, nil))
 		defer plan.Close()
-		tables := must(NewCollection(comm, model, plan, new(CollectionOptions).OutputDtype(dtype)))
+		tables := must(NewCollection(comm, nil, model, plan, new(CollectionOptions).OutputDtype(dtype)))
 		defer tables.Close()
 		lookup := must(NewLookup(tables, nil))
 		defer lookup.Close()
 		out, ids, lengths := []T{of(9), of(9), of(9), of(9), of(9)}, Vector([]int32{1, 3}), Vector([]int32{1, 1})
 		view := MatrixRows(out[:5], 2, 2, 3)
-		err := errors.Join(lookup.Begin(2, ids, lengths, Tensor{}), lookup.Forward(0, view))
+		err := errors.Join(lookup.Begin(Batch{Size: 2, Values: ids, Lengths: lengths}), lookup.Forward(0, view))
 		for i := range out {
 			ok(t, out[i] == of([]float32{0, 0, 9, 0, 0}[i]), out)
 			out[i] = of(-0.5)
 		}
-		return errors.Join(err, lookup.SetGradient(0, view), lookup.Backward(), lookup.Begin(2, ids, lengths, Tensor{}),
-			lookup.Forward(0, view), lookup.Skip(), func() error {
+		return errors.Join(err, lookup.SetGradient(0, view), lookup.Backward(UpdateApply), lookup.Begin(Batch{Size: 2, Values: ids, Lengths: lengths}),
+			lookup.Forward(0, view), lookup.Backward(UpdateSkip), func() error {
 				ok(t, out[0] == of(1) && out[2] == of(-0.5) && out[4] == of(1), out)
 				return nil
 			}())

@@ -25,6 +25,9 @@ BY_HAND = {
     "ddp_gradient": ("Ddp.gradient", "Ddp.Gradient", "Ddp::gradient, Ddp::gradient_mut"),
     "ddp_state": ("Ddp.state", "Ddp.State", "Ddp::state"),
     "checkpoint_tensor_info": ("Checkpoint.tensorInfo", "Checkpoint.TensorInfo", "Checkpoint::tensor_info"),
+    "lookup_begin": ("Lookup.begin", "Lookup.Begin", "Lookup::begin"),
+    "scorer_lookup": ("Scorer.lookup", "Scorer.Lookup", "Scorer::lookup"),
+    "scorer_predict": ("Scorer.predict", "Scorer.Predict", "Scorer::predict"),
     "memory_tensor": ("Memory.tensor", "Memory.Tensor", "Memory::tensor, Memory::tensor_mut"),
 }
 INSIDE = {

@@ -17,7 +17,7 @@ BY_HAND = {
     "ddp_state": "Ddp.State", "checkpoint_tensor_info": "Checkpoint.TensorInfo", "hash64": "Hash64", "log_next": "NextLogMessage",
     "api_version": "APIVersion", "control_cancel": "Control.Cancel",
 }
-WITHOUT_LINKS = {"metrics_text"}  # its names are those of metrics
+WITHOUT_LINKS = {"counters_text"}  # its names are those of metrics
 CONTROL = re.compile(r"\bcontrol: (NULL allowed(;\s+counts (this rank's )?bytes, cancels)?|progress and cancellation, NULL for none)\.")
 IN_GO = (("control: as ", "ctx: as "), ("token is NULL", 'token is ""'), ("(UTF-8, NULL allowed)", "(UTF-8)"), (" (out NULL)", ""),
          ("(out NULL: ", "("), ("*out becomes NULL", "the result is nil"))

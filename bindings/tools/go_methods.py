@@ -59,7 +59,7 @@ def write(docs, method):
     head = f"func ({receiver} *{pascal([method.owner])}) " if method.self_arg else "func "
     ordered = [f"{receiver}.raw()"] if method.self_arg else []
     ordered += [passed(a) for a in method.args]
-    function = "capi." + method.function[:1].upper() + method.function[1:]
+    function = "capi." + method.raw[:1].upper() + method.raw[1:]
     out = ["", *doc(docs, method, name)]
     if method.makes:
         text = wrapped(method, f"{function}({', '.join([*ordered, 'out'])})")

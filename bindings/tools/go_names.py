@@ -3,12 +3,10 @@
 CAPITALS = {"json": "JSON"}
 NAMES = {
     "comm_create_local": "NewLocalComm", "comm_create_from_env": "NewCommFromEnv", "plan_collective": "NewCollectivePlan",
-    "plan_collective_on_mesh": "NewCollectivePlanOnMesh", "plan_create_empty": "NewEmptyPlan",
-    "collection_create_on_mesh": "NewCollectionOnMesh", "scorer_open": "OpenScorer", "hash64_ids": "Hash64IDs",
+    "plan_create_empty": "NewEmptyPlan", "scorer_open": "OpenScorer", "hash64_ids": "Hash64IDs",
     "model_from_json": "ModelFromJSON", "plan_from_json": "PlanFromJSON",
     "topology_from_json": "TopologyFromJSON", "comm_close": "Shutdown", "comm_set_f64": "Set", "comm_get_f64": "Get",
-    "comm_status": "Check", "collection_stat_i64": "Stat", "collection_stat_f64": "StatReal",
-    "collection_table_stat_i64": "TableStat", "log_set_level": "SetLogLevel",
+    "comm_status": "Check", "log_set_level": "SetLogLevel",
 }
 RESERVED = {"type", "range", "func", "map", "package", "import"}
 

@@ -76,6 +76,19 @@ def annotations(folder):
     return functions
 
 
+def members(folder):
+    """{struct: {member: {annotation: kind, or None where it has none}}}"""
+    structs = {}
+    for path in sorted(pathlib.Path(folder).glob("shardrec/*.h")):
+        source = re.sub(COMMENT, "", path.read_text(), flags=re.DOTALL)
+        for name, body in re.findall(r"^typedef struct (\w+) \{\n(.*?)\n\}", source, re.DOTALL | re.MULTILINE):
+            structs[name] = {}
+            for member in (" ".join(m.split()) for m in body.split(";") if m.strip()):
+                found, rest = annotations_of(re.sub(r"\[\w+\]$", "", member), f"{name}: {member}")
+                structs[name][re.search(r"\w*$", rest)[0]] = found
+    return structs
+
+
 def wrapped(text, prefix, width=110):
     """A paragraph as lines that begin with the prefix."""
     return textwrap.wrap(text, width, initial_indent=prefix, subsequent_indent=prefix, break_long_words=False,

@@ -18,7 +18,6 @@ CLASSES = {"collection": "EmbeddingCollection", "": "ShardRec"}
 # Names that Java's own methods have, or that say more in Java.
 NAMES = {
     "comm_close": "shutdown", "comm_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "ddp_wait": "await",
-    "collection_stat_i64": "stat", "collection_stat_f64": "statReal", "collection_table_stat_i64": "tableStat",
 }
 TYPES = {"integer32": "int", "integer64": "long", "unsigned64": "long", "real": "double", "flag": "boolean",
          "text": "String", "tensor": "Tensor", "tensor_out": "Tensor", "control": "Control"}
@@ -80,7 +79,7 @@ def call(method, this, out=None):
     """The call of the raw layer, wrapped where it takes options or a control."""
     ordered = ([this] if method.self_arg else []) + [passed(a) for a in method.args]
     ordered += [local(o) for o in method.outs] + ([out] if out else [])
-    text = f"Capi.{method.function}({', '.join(ordered)})"
+    text = f"Capi.{method.raw}({', '.join(ordered)})"
     if any(a.kind == "control" for a in method.args):
         text = f"LongCall.run(control, cancelled -> {text})"
     taken = [a for a in method.args if a.kind == "options" and a.of]

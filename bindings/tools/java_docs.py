@@ -8,7 +8,7 @@ import swigxml
 OWNED = re.compile(r"(?:out|out_text): (?:UTF-8, )?(?:owned|freed) by (?:the caller)?(?: ?with )?(?:shardrec_text_free)?"
                    r"(?:; |[.,] ?)")
 # Names of metrics, which look like functions.
-LEFT = {"metrics_text"}
+LEFT = {"counters_text"}
 BY_HAND = {"log_next": "ShardRec.nextLogMessage", "api_version": "ShardRec.apiVersion", "hash64": "ShardRec.hash64"}
 
 

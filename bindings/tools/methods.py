@@ -28,6 +28,7 @@ class Arg:
     kind: str  # integer32, integer64, unsigned64, real, flag, text, tensor, tensor_out, handle, options, control, enum
     of: str = ""  # the enum's, handle's or options' kind
     nullable: bool = False  # of an argument; outs are always asked for
+    struct: tuple = ()  # of a member: the parameter that it is a member of, and the struct's name
 
 
 @dataclass
@@ -42,6 +43,12 @@ class Method:
     doc: list = field(default_factory=list)
     self_arg: str = None  # name of the handle in the C function; None: static
     is_const: bool = False  # the handle is only read
+    flat: bool = False  # it takes structs, whose members are arguments or outs here (flat_calls.py)
+
+    @property
+    def raw(self):
+        """What it is called in the raw layers of Java and Go."""
+        return f"flat_{self.function}" if self.flat else self.function
 
 
 def is_view(type_):
@@ -84,7 +91,26 @@ def check(function, api, annotations):
             swigxml.refuse(f"{name}.{p.name}: SHARDREC_WRITTEN is missing, or its name is wrong")
 
 
-def place(function, api, annotations):
+NUMBERS = {"int32_t": "integer32", "int64_t": "integer64", "uint64_t": "unsigned64", "double": "real"}
+
+
+def members_of(parameter, api, facts_of):
+    """The members of a struct that a function takes or fills, as arguments or outs."""
+    base = parameter.type.base
+    for member in swigxml.members(parameter.type, api):
+        where = f"{base}.{member.name}"
+        facts = facts_of[base][member.name]
+        of = (parameter.name, base)
+        if parameter.type.pointers == ["const"] and is_view(member.type):
+            yield Arg(member.name, "tensor", nullable="SHARDREC_NULLABLE" in facts, struct=of)
+        elif not member.type.pointers and member.type.base in NUMBERS:
+            name = member.name if parameter.type.pointers == ["const"] else f"out_{member.name}"
+            yield Arg(name, "flag" if "SHARDREC_FLAG" in facts else NUMBERS[member.type.base], struct=of)
+        else:
+            swigxml.refuse(f"{where}: no rule for {member.type} in tools/methods.py")
+
+
+def place(function, api, annotations, facts_of):
     name = function.name.removeprefix("shardrec_")
     kinds = {h.removeprefix("shardrec_") for h in api.handles}
     method = Method(name, "", name.split("_"))
@@ -94,7 +120,10 @@ def place(function, api, annotations):
         pointers = p.type.pointers
         facts = annotations[p.name]
         nullable = "SHARDREC_NULLABLE" in facts
-        if base == "options":
+        if swigxml.is_struct(p.type, api):
+            method.flat = True
+            (method.args if pointers == ["const"] else method.outs).extend(members_of(p, api, facts_of))
+        elif base == "options":
             kind = facts["SHARDREC_OPTIONS"]
             method.args.append(Arg(p.name, "options", "" if kind == "NONE" else kind, nullable=True))
         elif base == "control" and not name.startswith("control_"):
@@ -112,12 +141,12 @@ def place(function, api, annotations):
         elif base == "char" and pointers == ["mut", "mut"]:
             method.outs.append(Arg(p.name, "text"))
         elif pointers == ["mut"] and base in ("int32_t", "int64_t", "double"):
-            kind = {"int32_t": "integer32", "int64_t": "integer64", "double": "real"}[base]
+            kind = NUMBERS[base]
             method.outs.append(Arg(p.name, "flag" if "SHARDREC_FLAG" in facts else kind))
         elif not pointers and p.type.base in api.enums:
             method.args.append(Arg(p.name, "enum", base))
         elif not pointers and base in ("int32_t", "int64_t", "uint64_t", "double"):
-            kind = {"int32_t": "integer32", "int64_t": "integer64", "uint64_t": "unsigned64", "double": "real"}[base]
+            kind = NUMBERS[base]
             method.args.append(Arg(p.name, "flag" if "SHARDREC_FLAG" in facts else kind))
         else:
             swigxml.refuse(f"{where}: no rule for {p.type} in tools/methods.py")
@@ -133,10 +162,12 @@ def place(function, api, annotations):
 
 
 def by_hand(function, annotations):
-    """What a host writes by hand: it must hold memory that the library keeps, or makes views of the library's memory."""
+    """What a host writes by hand: it must hold memory that the library keeps, or makes views of the library's memory, or takes
+    the host's own Batch."""
     keeps = any("SHARDREC_KEPT" in annotations[p.name] for p in function.parameters)
     views = any(p.type.base == "shardrec_tensor" and p.type.pointers == ["mut"] for p in function.parameters)
-    return keeps or views or function.name.removeprefix("shardrec_") in BY_HAND
+    batches = any(p.type.base == "shardrec_batch" for p in function.parameters)
+    return keeps or views or batches or function.name.removeprefix("shardrec_") in BY_HAND
 
 
 def written_by_hand(api, include):
@@ -151,6 +182,7 @@ def load(api_path, include):
     api = swigxml.load(api_path)
     comments = headers.load(include)
     annotations = headers.annotations(include)
+    facts_of = headers.members(include)
     methods = []
     for function in api.functions:
         facts = annotations[function.name]
@@ -158,7 +190,7 @@ def load(api_path, include):
         name = function.name.removeprefix("shardrec_")
         if name in INSIDE or name.endswith("_destroy") or by_hand(function, facts):
             continue
-        method = place(function, api, facts)
+        method = place(function, api, facts, facts_of)
         method.doc = comments.get(function.name, [])
         methods.append(method)
     return methods

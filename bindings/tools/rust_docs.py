@@ -11,7 +11,7 @@ FREED = re.compile(
     r" ?\bout(_text)?:\s+(?:UTF-8,\s+)?(?:owned|freed)\s+by\s+"
     r"(?:the\s+caller(?:\s+with\s+shardrec_text_free)?|shardrec_text_free)([.;])(\s*)(\w?)")
 OPTIONAL_OUTS = re.compile(r"[;,]\s+(?:either out )?may\s+be\s+NULL|\s*\bEach(?: out)?\s+may\s+be\s+NULL\.")
-WITHOUT_LINKS = {"metrics_text"}  # its names are those of metrics
+WITHOUT_LINKS = {"counters_text"}  # its names are those of metrics
 
 
 class Docs:

@@ -13,7 +13,7 @@ from swigxml import pascal
 SHARED = {"comm", "control", "mesh", "scorer"}
 RAW = {"ddp": "raw"}  # the field of a type that is by hand
 # By hand: a step of DDP, during which the library writes, like what keeps memory; and what takes a stream on trust.
-BY_HAND = {"copy", "ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark_unused", "ddp_end", "ddp_wait"}
+BY_HAND = {"tensor_copy", "ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark_unused", "ddp_end", "ddp_wait"}
 TYPES = {"integer32": "i32", "integer64": "i64", "unsigned64": "u64", "real": "f64", "flag": "bool", "text": "String"}
 CARRIED = {"integer32": "0i32", "integer64": "0i64", "real": "0f64", "flag": "0i32"}
 
@@ -67,18 +67,28 @@ def write(method, doc):
     if method.self_arg:
         receiver = ["&self" if method.owner in SHARED or method.is_const else "&mut self"]
     parameters = receiver + [f"{variable(a)}: {type_of(a)}" for a in method.args if a.kind != "options" or a.of]
-    ordered = ([f"self.{RAW.get(method.owner, '0')}"] if method.self_arg else []) + [passed(a) for a in method.args]
+    ordered = ([f"self.{RAW.get(method.owner, '0')}"] if method.self_arg else []) + [
+        passed(a) for a in method.args if not a.struct]
+    structs = {a.struct for a in [*method.args, *method.outs] if a.struct}
+    for parameter, base in structs:
+        ordered.append("&mut out" if parameter == "out" else "&given")
     options = next((variable(a) for a in method.args if a.kind == "options" and a.of), None)
     texts = [f"        let {variable(a)} = {variable(a)}.map(c_text).transpose()?;" if a.nullable else
              f"        let {variable(a)} = c_text({variable(a)})?;" for a in method.args if a.kind == "text"]
     text_out = method.outs and method.outs[0].kind == "text"
-    outs = [f"&mut {o.name}" for o in method.outs if o.kind != "text"]
+    outs = [f"&mut {o.name}" for o in method.outs if o.kind != "text" and not o.struct]
     call = f"unsafe {{ sys::shardrec_{method.function}({', '.join(ordered + outs + (['out'] if text_out or method.makes else []))}) }}"
 
     def around(text):
         return f"with({options}.map(|o| &o.0), |made| {text})" if options else text
 
     body, record = list(texts), []
+    for parameter, base in structs:
+        made = "mut out" if parameter == "out" else "given"
+        fields = [f"{a.name}: {passed(a)}".replace(f"{a.name}: {a.name}", a.name) for a in method.args if a.struct]
+        fields.append(f"..sys::{base}::new()")
+        body.append(f"        let {made} = sys::{base} {{ {', '.join(fields)} }};" if len(fields) > 1 else
+                    f"        let {made} = sys::{base}::new();")
     if method.function == "trace_stop":
         returned = None
         body.append(f"        {call}")
@@ -98,9 +108,10 @@ def write(method, doc):
         returned = "Result<()>"
         body.append(f"        {around(f'check({call})')}")
     else:
-        body += [f"        let mut {o.name} = {CARRIED[o.kind]};" for o in method.outs]
+        body += [f"        let mut {o.name} = {CARRIED[o.kind]};" for o in method.outs if not o.struct]
         body.append(f"        {around(f'check({call})')}?;")
-        values = [o.name + (" != 0" if o.kind == "flag" else "") for o in method.outs]
+        values = [(f"out.{o.name.removeprefix('out_')}" if o.struct else o.name) + (" != 0" if o.kind == "flag" else "")
+                  for o in method.outs]
         if len(values) == 1:
             returned = f"Result<{TYPES[method.outs[0].kind]}>"
             body.append(f"        Ok({values[0]})")

@@ -4,8 +4,7 @@ from swigxml import pascal
 
 NAMES = {
     "comm_create": "new", "comm_create_local": "join", "comm_create_from_env": "from_env", "comm_close": "shutdown",
-    "comm_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "collection_stat_i64": "stat",
-    "collection_stat_f64": "stat_real", "collection_table_stat_i64": "table_stat", "log_set_level": "set_log_level",
+    "comm_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "log_set_level": "set_log_level",
 }
 # Of what is written by hand.
 BY_HAND = {
@@ -16,7 +15,8 @@ BY_HAND = {
     "ddp_begin": "Ddp::begin", "ddp_mark_ready": "DdpStep::mark_ready", "ddp_mark_unused": "DdpStep::mark_unused",
     "ddp_end": "DdpStep::end", "ddp_wait": "DdpExchange::wait", "checkpoint_tensor_info": "Checkpoint::tensor_info",
     "hash64": "hash64", "api_version": "api_version", "log_next": "next_log_message",
-    "memory_tensor": "Memory::tensor", "copy": "copy",
+    "memory_tensor": "Memory::tensor", "tensor_copy": "copy", "lookup_begin": "Lookup::begin",
+    "scorer_lookup": "Scorer::lookup", "scorer_predict": "Scorer::predict",
 }
 RESERVED = {"box": "placed_box", "type": "kind"}
 

@@ -81,7 +81,7 @@ def load(path):
     api = Api({}, {}, [], {}, [])
     for node in own(root, "constant"):
         a = attributes(node)
-        api.constants[a["name"]] = int(a["value"])
+        api.constants[a["name"]] = int(a["value"].strip("()"))
     for node in own(root, "enum"):
         items = {}
         for item in node.findall("enumitem"):
@@ -123,6 +123,19 @@ def load(path):
             parameters.append(Field(p["name"], parse_type(p["type"], api, a["name"])))
         api.functions.append(Function(a["name"], parse_type(result + a["type"], api, a["name"]), parameters))
     return api
+
+
+def is_struct(type_, api):
+    """A struct that grows: all but the tensor, whose layout is frozen."""
+    return type_.base in api.structs and type_.base != "shardrec_tensor"
+
+
+def members(type_, api):
+    """Its members but for its size and what is reserved."""
+    fields = api.structs[type_.base]
+    if fields[0].name != "struct_size":
+        refuse(f"{type_.base}: a struct begins with struct_size")
+    return [f for f in fields[1:] if f.name != "reserved"]
 
 
 def pascal(words):

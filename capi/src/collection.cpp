@@ -1,10 +1,13 @@
 #include "shardrec/collection.h"
 
+#include <optional>
+
 #include "core/tensor.h"
 #include "embedding/rows/row_list.h"
 #include "embedding/rows/rows.h"
 #include "guard.h"
 #include "objects/collection_object.h"
+#include "objects/mesh_object.h"
 #include "objects/model_object.h"
 #include "options.h"
 
@@ -74,29 +77,111 @@ void require_table(const embedding::Collection& collection, int32_t table) {
   }
 }
 
+double seconds_of(const embedding::Counters& counters, int64_t phase) {
+  return static_cast<double>(counters.nanoseconds[static_cast<size_t>(phase)].load()) * 1e-9;
+}
+
+double count_of(const embedding::TableCounters& counters, shardrec_stat stat) {
+  switch (stat) {
+    case SHARDREC_STAT_TABLE_OUT_OF_RANGE:
+      return static_cast<double>(counters.ids_out_of_range);
+    case SHARDREC_STAT_TABLE_IDS:
+      return static_cast<double>(counters.ids_looked_up);
+    default:
+      return static_cast<double>(counters.rows_updated);
+  }
+}
+
+// Of all tables where table is SHARDREC_ALL_TABLES.
+double table_count(embedding::Collection& tables, shardrec_stat stat, int32_t table) {
+  if (table != SHARDREC_ALL_TABLES) return count_of(tables.table_counters(table), stat);
+  double sum = 0;
+  const auto count = static_cast<int32_t>(tables.model().tables.size());
+  for (int32_t each = 0; each < count; ++each) sum += count_of(tables.table_counters(each), stat);
+  return sum;
+}
+
+double rank_stat(embedding::Collection& tables, shardrec_stat stat) {
+  const embedding::Counters& counters = tables.counters();
+  const auto whole = [](int64_t count) { return static_cast<double>(count); };
+  switch (stat) {
+    case SHARDREC_STAT_STEPS:
+      return whole(tables.step());
+    case SHARDREC_STAT_BYTES_TABLES:
+      return whole(tables.table_bytes());
+    case SHARDREC_STAT_BYTES_BUFFERS:
+      return whole(counters.buffer_bytes->load(std::memory_order_relaxed));
+    case SHARDREC_STAT_BYTES_INPUT:
+      return whole(counters.bytes_input);
+    case SHARDREC_STAT_BYTES_OUTPUT:
+      return whole(counters.bytes_output);
+    case SHARDREC_STAT_BYTES_GRADIENT:
+      return whole(counters.bytes_gradient);
+    case SHARDREC_STAT_IDS_SENT:
+      return whole(counters.ids_sent);
+    case SHARDREC_STAT_IDS_RECEIVED:
+      return whole(counters.ids_received);
+    case SHARDREC_STAT_THREADS_SEEN:
+      return whole(tables.threads().most_seen());
+    case SHARDREC_STAT_IMBALANCE:
+      return counters.imbalance();
+    default:
+      refuse_value("stat", int64_t{stat},
+                   "SHARDREC_STAT_STEPS (1) to THREADS_SEEN (9), SECONDS_ROUTE (101) to IMBALANCE "
+                   "(109) or TABLE_OUT_OF_RANGE (201) to TABLE_ROWS_UPDATED (203)");
+  }
+}
+
+double stat_of(embedding::Collection& tables, shardrec_stat stat, int32_t table) {
+  if (stat >= SHARDREC_STAT_TABLE_OUT_OF_RANGE && stat <= SHARDREC_STAT_TABLE_ROWS_UPDATED) {
+    return table_count(tables, stat, table);
+  }
+  if (table != SHARDREC_ALL_TABLES) {
+    refuse_value("table", int64_t{table},
+                 "SHARDREC_ALL_TABLES (-1), for what is not counted by table,");
+  }
+  const int64_t phase = int64_t{stat} - SHARDREC_STAT_SECONDS_ROUTE;
+  if (phase >= 0 && phase < static_cast<int64_t>(embedding::kPhases)) {
+    return seconds_of(tables.counters(), phase);
+  }
+  return rank_stat(tables, stat);
+}
+
 }  // namespace
 }  // namespace shardrec::capi
 
 using namespace shardrec;  // NOLINT(google-build-using-namespace): the C functions live outside
 using namespace shardrec::capi;  // NOLINT(google-build-using-namespace)
 
-shardrec_status shardrec_collection_create(shardrec_comm* comm, const shardrec_model* model,
-                                           const shardrec_plan* plan,
+shardrec_status shardrec_collection_create(shardrec_comm* comm, shardrec_mesh* mesh,
+                                           const shardrec_model* model, const shardrec_plan* plan,
                                            const shardrec_options* options,
                                            shardrec_collection** out) {
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(comm, Access::kExclusive);
+    const std::optional<training::Mesh> groups = groups_of(use, mesh);
     collective_call(use, "collection_create", [&] {
-      const embedding::CollectionOptions settings = collection_options(options);
+      embedding::CollectionOptions settings = collection_options(options);
       // Copies: the collective part must not keep other threads from the caller's handles.
       const plan::Model tables = *enter(model, Access::kExclusive);
       const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
       Reserved<shardrec_collection> reserved;
       // Before the collective part: what fails behind it fails on this rank alone.
       auto object = std::make_shared<CollectionObject>(use->membership);
-      object->set_tables(
-          std::make_unique<training::Tables>(use->membership->share(), tables, boxes, settings));
+      if (groups) {
+        comm::Communicator& world = use->membership->communicator();
+        if (settings.threads == 0) settings.threads = world.default_threads();
+        constexpr comm::Operation kCreate{.name = "collection_create",
+                                          .kind = static_cast<uint32_t>(CommCall::kMeshCollection),
+                                          .detail = 0,
+                                          .deadline_kind = comm::DeadlineKind::kSetup};
+        object->set_tables(std::make_unique<training::Tables>(
+            use->membership->share(), *groups, use->collectives, kCreate, tables, boxes, settings));
+      } else {
+        object->set_tables(
+            std::make_unique<training::Tables>(use->membership->share(), tables, boxes, settings));
+      }
       reserved.publish(out, std::move(object));
     });
   });
@@ -111,26 +196,49 @@ shardrec_status shardrec_collection_step(const shardrec_collection* collection, 
   });
 }
 
-shardrec_status shardrec_collection_synchronize(shardrec_collection* collection) {
+shardrec_status shardrec_collection_wait_device(shardrec_collection* collection) {
   return guard([&] { enter(collection, Access::kExclusive)->collection().synchronize(); });
 }
 
-shardrec_status shardrec_collection_set_learning_rate(shardrec_collection* collection,
-                                                      double learning_rate) {
+shardrec_status shardrec_collection_sync_replicas(shardrec_collection* collection) {
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
-    require_learning_rate(learning_rate);
-    use->collection().settings().set_learning_rate(learning_rate);
+    use->membership->require_open();
+    use->tables->sync();
   });
 }
 
-shardrec_status shardrec_collection_set_table_learning_rate(shardrec_collection* collection,
-                                                            int32_t table, double learning_rate) {
+shardrec_status shardrec_collection_set_learning_rate(shardrec_collection* collection,
+                                                      int32_t table, double learning_rate) {
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
-    require_table(use->collection(), table);
+    if (table != SHARDREC_ALL_TABLES) require_table(use->collection(), table);
     require_learning_rate(learning_rate);
-    use->collection().settings().set_learning_rate(table, learning_rate);
+    if (table == SHARDREC_ALL_TABLES) {
+      use->collection().settings().set_learning_rate(learning_rate);
+    } else {
+      use->collection().settings().set_learning_rate(table, learning_rate);
+    }
+  });
+}
+
+shardrec_status shardrec_collection_learning_rate(const shardrec_collection* collection,
+                                                  int32_t table, double* out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto use = enter(collection, Access::kExclusive);
+    require_table(use->collection(), table);
+    *out = use->collection().settings().learning_rate(table);
+  });
+}
+
+shardrec_status shardrec_collection_frozen(const shardrec_collection* collection, int32_t table,
+                                           int32_t* out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto use = enter(collection, Access::kExclusive);
+    require_table(use->collection(), table);
+    *out = use->collection().settings().frozen(table) ? 1 : 0;
   });
 }
 
@@ -152,9 +260,9 @@ shardrec_status shardrec_collection_set_step(shardrec_collection* collection, in
   });
 }
 
-shardrec_status shardrec_collection_read(shardrec_collection* collection, int32_t table,
-                                         shardrec_table_part part, int64_t row, int64_t rows,
-                                         const shardrec_tensor* out) {
+shardrec_status shardrec_collection_read_range(shardrec_collection* collection, int32_t table,
+                                               shardrec_table_part part, int64_t row, int64_t rows,
+                                               const shardrec_tensor* out) {
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
     use->membership->require_open();
@@ -163,9 +271,9 @@ shardrec_status shardrec_collection_read(shardrec_collection* collection, int32_
   });
 }
 
-shardrec_status shardrec_collection_write(shardrec_collection* collection, int32_t table,
-                                          shardrec_table_part part, int64_t row, int64_t rows,
-                                          const shardrec_tensor* values) {
+shardrec_status shardrec_collection_write_range(shardrec_collection* collection, int32_t table,
+                                                shardrec_table_part part, int64_t row, int64_t rows,
+                                                const shardrec_tensor* values) {
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
     use->membership->require_open();
@@ -198,86 +306,12 @@ shardrec_status shardrec_collection_write_rows(shardrec_collection* collection, 
   });
 }
 
-shardrec_status shardrec_collection_stat_i64(const shardrec_collection* collection,
-                                             shardrec_collection_stat stat, int64_t* out) {
+shardrec_status shardrec_collection_stat(const shardrec_collection* collection, shardrec_stat stat,
+                                         int32_t table, double* out) {
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(collection, Access::kShared);
-    const embedding::Collection& tables = use->collection();
-    const embedding::Counters& counters = tables.counters();
-    switch (stat) {
-      case SHARDREC_STAT_STEPS:
-        *out = tables.step();
-        return;
-      case SHARDREC_STAT_BYTES_TABLES:
-        *out = tables.table_bytes();
-        return;
-      case SHARDREC_STAT_BYTES_BUFFERS:
-        *out = counters.buffer_bytes->load(std::memory_order_relaxed);
-        return;
-      case SHARDREC_STAT_BYTES_INPUT:
-        *out = counters.bytes_input;
-        return;
-      case SHARDREC_STAT_BYTES_OUTPUT:
-        *out = counters.bytes_output;
-        return;
-      case SHARDREC_STAT_BYTES_GRADIENT:
-        *out = counters.bytes_gradient;
-        return;
-      case SHARDREC_STAT_IDS_SENT:
-        *out = counters.ids_sent;
-        return;
-      case SHARDREC_STAT_IDS_RECEIVED:
-        *out = counters.ids_received;
-        return;
-      case SHARDREC_STAT_THREADS_SEEN:
-        *out = tables.threads().most_seen();
-        return;
-      default:
-        refuse_value("stat", int64_t{stat}, "SHARDREC_STAT_STEPS (1) to THREADS_SEEN (9)");
-    }
-  });
-}
-
-shardrec_status shardrec_collection_table_stat_i64(const shardrec_collection* collection,
-                                                   int32_t table, shardrec_table_stat stat,
-                                                   int64_t* out) {
-  return guard([&] {
-    require_out(out, "out");
-    const auto use = enter(collection, Access::kShared);
-    require_table(use->collection(), table);
-    const embedding::TableCounters& counters = use->collection().table_counters(table);
-    switch (stat) {
-      case SHARDREC_TABLE_STAT_OUT_OF_RANGE:
-        *out = counters.ids_out_of_range;
-        return;
-      case SHARDREC_TABLE_STAT_IDS:
-        *out = counters.ids_looked_up;
-        return;
-      case SHARDREC_TABLE_STAT_ROWS_UPDATED:
-        *out = counters.rows_updated;
-        return;
-      default:
-        refuse_value("stat", int64_t{stat},
-                     "SHARDREC_TABLE_STAT_OUT_OF_RANGE (1) to ROWS_UPDATED (3)");
-    }
-  });
-}
-
-shardrec_status shardrec_collection_stat_f64(const shardrec_collection* collection,
-                                             shardrec_collection_stat stat, double* out) {
-  return guard([&] {
-    require_out(out, "out");
-    const auto use = enter(collection, Access::kShared);
-    if (stat == SHARDREC_STAT_IMBALANCE) {
-      *out = use->collection().counters().imbalance();
-      return;
-    }
-    const int64_t phase = int64_t{stat} - SHARDREC_STAT_SECONDS_ROUTE;
-    if (phase < 0 || phase >= static_cast<int64_t>(embedding::kPhases)) {
-      refuse_value("stat", int64_t{stat}, "SHARDREC_STAT_SECONDS_ROUTE (101) to IMBALANCE (109)");
-    }
-    const auto& nanoseconds = use->collection().counters().nanoseconds;
-    *out = static_cast<double>(nanoseconds[static_cast<size_t>(phase)].load()) * 1e-9;
+    if (table != SHARDREC_ALL_TABLES) require_table(use->collection(), table);
+    *out = stat_of(use->collection(), stat, table);
   });
 }

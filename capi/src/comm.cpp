@@ -91,9 +91,11 @@ using namespace shardrec::capi;
 namespace core = shardrec::core;
 namespace comm_ns = shardrec::comm;
 
-shardrec_status shardrec_local_create(int32_t ranks, int32_t ranks_per_node, shardrec_local** out) {
+shardrec_status shardrec_local_create(int32_t ranks, int32_t ranks_per_node,
+                                      const shardrec_options* options, shardrec_local** out) {
   return guard([&] {
     require_out(out, "out");
+    refuse_options(options, "groups of threads");
     if (ranks < 1 || ranks > 1024) refuse_value("ranks", int64_t{ranks}, "1 to 1024");
     if (ranks_per_node < 1 || ranks_per_node > ranks) {
       refuse_value("ranks_per_node", int64_t{ranks_per_node}, core::sentence("1 to ", ranks));
@@ -105,9 +107,10 @@ shardrec_status shardrec_local_create(int32_t ranks, int32_t ranks_per_node, sha
 void shardrec_local_destroy(shardrec_local** group) { destroy(group); }
 
 shardrec_status shardrec_comm_create_local(shardrec_local* group, int32_t rank,
-                                           shardrec_comm** out) {
+                                           const shardrec_options* options, shardrec_comm** out) {
   return guard([&] {
     require_out(out, "out");
+    refuse_options(options, "ranks that are threads");
     const auto use = enter(group, Access::kShared);
     const int size = comm_ns::local::group_size(*use);
     if (rank < 0 || rank >= size) {

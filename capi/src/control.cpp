@@ -4,13 +4,15 @@
 
 #include "guard.h"
 #include "objects/control_object.h"
+#include "options.h"
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;
 
-shardrec_status shardrec_control_create(shardrec_control** out) {
+shardrec_status shardrec_control_create(const shardrec_options* options, shardrec_control** out) {
   return guard([&] {
     require_out(out, "out");
+    refuse_options(options, "controls");
     create(out, std::make_shared<core::Control>());
   });
 }

@@ -97,7 +97,7 @@ void shardrec_ddp_destroy(shardrec_ddp** ddp) { destroy(ddp); }
 
 shardrec_status shardrec_ddp_add_parameter(shardrec_ddp* ddp, const char* name,
                                            const shardrec_tensor* parameter,
-                                           const shardrec_tensor* gradient, int64_t* out_index) {
+                                           const shardrec_tensor* gradient, int32_t* out_index) {
   return guard([&] {
     const auto use = enter(ddp, Access::kExclusive);
     const std::string text(require_text(name, "name"));
@@ -119,7 +119,7 @@ shardrec_status shardrec_ddp_add_parameter(shardrec_ddp* ddp, const char* name,
 }
 
 shardrec_status shardrec_ddp_add_mlp(shardrec_ddp* ddp, const char* name, shardrec_mlp* mlp,
-                                     int64_t* out_first) {
+                                     int32_t* out_first) {
   return guard([&] {
     const auto use = enter(ddp, Access::kExclusive);
     const auto stack = enter(mlp, Access::kExclusive);
@@ -149,7 +149,7 @@ shardrec_status shardrec_ddp_commit(shardrec_ddp* ddp) {
   return exchanging(ddp, "ddp: commit", [](dense::Ddp& set) { set.commit(); });
 }
 
-shardrec_status shardrec_ddp_gradient(const shardrec_ddp* ddp, int64_t index,
+shardrec_status shardrec_ddp_gradient(const shardrec_ddp* ddp, int32_t index,
                                       shardrec_tensor* out) {
   return guard([&] {
     require_out(out, "out");
@@ -160,7 +160,7 @@ shardrec_status shardrec_ddp_gradient(const shardrec_ddp* ddp, int64_t index,
   });
 }
 
-shardrec_status shardrec_ddp_bucket_of(const shardrec_ddp* ddp, int64_t index, int32_t* out) {
+shardrec_status shardrec_ddp_bucket_of(const shardrec_ddp* ddp, int32_t index, int32_t* out) {
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(ddp, Access::kShared);
@@ -175,11 +175,11 @@ shardrec_status shardrec_ddp_begin(shardrec_ddp* ddp, int32_t sync) {
   });
 }
 
-shardrec_status shardrec_ddp_mark_ready(shardrec_ddp* ddp, int64_t first, int64_t count) {
+shardrec_status shardrec_ddp_mark_ready(shardrec_ddp* ddp, int32_t first, int32_t count) {
   return guard([&] { enter(ddp, Access::kShared)->ddp.mark_ready(first, count); });
 }
 
-shardrec_status shardrec_ddp_mark_unused(shardrec_ddp* ddp, int64_t first, int64_t count) {
+shardrec_status shardrec_ddp_mark_unused(shardrec_ddp* ddp, int32_t first, int32_t count) {
   return guard([&] { enter(ddp, Access::kShared)->ddp.mark_unused(first, count); });
 }
 
@@ -228,7 +228,7 @@ shardrec_status shardrec_ddp_set_learning_rate(shardrec_ddp* ddp, double learnin
   });
 }
 
-shardrec_status shardrec_ddp_state(const shardrec_ddp* ddp, int64_t index, int32_t state,
+shardrec_status shardrec_ddp_state(const shardrec_ddp* ddp, int32_t index, int32_t state,
                                    shardrec_tensor* out) {
   return guard([&] {
     require_out(out, "out");
@@ -246,7 +246,7 @@ shardrec_status shardrec_ddp_broadcast(shardrec_ddp* ddp, int32_t root) {
   return exchanging(ddp, "ddp: broadcast", [&](dense::Ddp& set) { set.broadcast(root); });
 }
 
-shardrec_status shardrec_ddp_statistics(shardrec_ddp* ddp, char** out_text) {
+shardrec_status shardrec_ddp_statistics_json(shardrec_ddp* ddp, char** out_text) {
   return guard([&] {
     require_out(out_text, "out_text");
     const auto use = enter(ddp, Access::kExclusive);

@@ -105,7 +105,7 @@ shardrec_status shardrec_mlp_backward(shardrec_mlp* mlp, const shardrec_tensor* 
   });
 }
 
-shardrec_status shardrec_mlp_zero_gradient(shardrec_mlp* mlp) {
+shardrec_status shardrec_mlp_zero_gradients(shardrec_mlp* mlp) {
   return guard([&] { enter(mlp, Access::kExclusive)->zero_gradients(); });
 }
 

@@ -50,7 +50,7 @@ void write_cuda(core::JsonWriter& json, const compute::cuda::host::FoundDevices&
 
 int32_t shardrec_api_version(void) { return SHARDREC_API_VERSION; }
 
-shardrec_status shardrec_capabilities(char** out_text) {
+shardrec_status shardrec_capabilities_json(char** out_text) {
   return guard([&] {
     require_out(out_text, "out_text");
     core::JsonWriter json;

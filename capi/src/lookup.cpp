@@ -3,6 +3,7 @@
 #include "guard.h"
 #include "objects/collection_object.h"
 #include "options.h"
+#include "structs.h"
 
 using namespace shardrec;  // NOLINT(google-build-using-namespace): the C functions live outside
 using namespace shardrec::capi;  // NOLINT(google-build-using-namespace)
@@ -47,47 +48,10 @@ shardrec_status shardrec_lookup_set_stream(shardrec_lookup* lookup, int64_t stre
   return with_lookup(lookup, [&](embedding::Lookup& step) { step.set_stream(stream); });
 }
 
-shardrec_status shardrec_lookup_begin(shardrec_lookup* lookup, int64_t batch_size,
-                                      const shardrec_tensor* values, const shardrec_tensor* lengths,
-                                      const shardrec_tensor* weights) {
+shardrec_status shardrec_lookup_begin(shardrec_lookup* lookup, const shardrec_batch* batch) {
   return with_lookup(lookup, [&](embedding::Lookup& step) {
-    step.begin({.batch_size = batch_size,
-                .values = values,
-                .lengths = lengths,
-                .offsets = nullptr,
-                .weights = weights});
-  });
-}
-
-shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup* lookup, int64_t batch_size,
-                                              const shardrec_tensor* values,
-                                              const shardrec_tensor* offsets,
-                                              const shardrec_tensor* weights) {
-  return with_lookup(lookup, [&](embedding::Lookup& step) {
-    step.begin({.batch_size = batch_size,
-                .values = values,
-                .lengths = nullptr,
-                .offsets = offsets,
-                .weights = weights,
-                .by_offsets = true});
-  });
-}
-
-shardrec_status shardrec_lookup_begin_variable(shardrec_lookup* lookup, int64_t batch_size,
-                                               const shardrec_tensor* batch_sizes,
-                                               const shardrec_tensor* inverse,
-                                               const shardrec_tensor* values,
-                                               const shardrec_tensor* lengths,
-                                               const shardrec_tensor* weights) {
-  return with_lookup(lookup, [&](embedding::Lookup& step) {
-    step.begin({.batch_size = batch_size,
-                .values = values,
-                .lengths = lengths,
-                .offsets = nullptr,
-                .weights = weights,
-                .batch_sizes = batch_sizes,
-                .inverse = inverse,
-                .variable = true});
+    const shardrec_batch arguments = read_struct(batch, "batch");
+    step.begin(arguments);
   });
 }
 
@@ -119,28 +83,33 @@ shardrec_status shardrec_lookup_set_gradient(shardrec_lookup* lookup, int32_t ou
   return with_lookup(lookup, [&](embedding::Lookup& step) { step.set_gradient(output, gradient); });
 }
 
-shardrec_status shardrec_lookup_send_gradients(shardrec_lookup* lookup, int32_t accumulate) {
+shardrec_status shardrec_lookup_send_gradients(shardrec_lookup* lookup, shardrec_update update) {
   return with_lookup(lookup, [&](embedding::Lookup& step) {
-    if (accumulate != 0 && accumulate != 1) {
-      refuse_value("accumulate", int64_t{accumulate}, "0 or 1");
+    if (update != SHARDREC_UPDATE_APPLY && update != SHARDREC_UPDATE_ACCUMULATE) {
+      refuse_value("update", int64_t{update},
+                   "SHARDREC_UPDATE_APPLY (0) or SHARDREC_UPDATE_ACCUMULATE (1)");
     }
-    step.send_gradients(accumulate == 1);
+    step.send_gradients(update == SHARDREC_UPDATE_ACCUMULATE);
   });
 }
 
-shardrec_status shardrec_lookup_backward(shardrec_lookup* lookup) {
-  return with_lookup(lookup, [](embedding::Lookup& step) { step.backward(); });
-}
-
-shardrec_status shardrec_lookup_accumulate(shardrec_lookup* lookup) {
-  return with_lookup(lookup, [](embedding::Lookup& step) { step.accumulate(); });
+shardrec_status shardrec_lookup_backward(shardrec_lookup* lookup, shardrec_update update) {
+  return with_lookup(lookup, [&](embedding::Lookup& step) {
+    switch (update) {
+      case SHARDREC_UPDATE_APPLY:
+        return step.backward();
+      case SHARDREC_UPDATE_ACCUMULATE:
+        return step.accumulate();
+      case SHARDREC_UPDATE_SKIP:
+        return step.skip();
+      default:
+        refuse_value("update", int64_t{update},
+                     "SHARDREC_UPDATE_APPLY (0), ACCUMULATE (1) or SKIP (2)");
+    }
+  });
 }
 
 shardrec_status shardrec_lookup_weight_gradient(const shardrec_lookup* lookup,
                                                 const shardrec_tensor* out) {
   return guard([&] { enter(lookup, Access::kExclusive)->lookup->weight_gradient(out); });
-}
-
-shardrec_status shardrec_lookup_skip(shardrec_lookup* lookup) {
-  return with_lookup(lookup, [](embedding::Lookup& step) { step.skip(); });
 }

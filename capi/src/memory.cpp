@@ -7,6 +7,7 @@
 #include "core/tensor.h"
 #include "guard.h"
 #include "handle.h"
+#include "options.h"
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;
@@ -46,9 +47,10 @@ void require_same_form(const shardrec_tensor& to, const shardrec_tensor& from) {
 }  // namespace
 
 shardrec_status shardrec_memory_create(shardrec_device_type type, int32_t device_id, int64_t bytes,
-                                       shardrec_memory** out) {
+                                       const shardrec_options* options, shardrec_memory** out) {
   return guard([&] {
     require_out(out, "out");
+    refuse_options(options, "memory");
     Reserved<shardrec_memory> reserved;
     reserved.publish(out, std::make_shared<device::HeldMemory>(type, device_id, bytes));
   });
@@ -76,8 +78,8 @@ shardrec_status shardrec_memory_tensor(const shardrec_memory* memory, int64_t of
   });
 }
 
-shardrec_status shardrec_copy(const shardrec_tensor* to, const shardrec_tensor* from,
-                              int64_t stream) {
+shardrec_status shardrec_tensor_copy(const shardrec_tensor* to, const shardrec_tensor* from,
+                                     int64_t stream) {
   return guard([&] {
     refuse_after_fork();
     const core::RowTensor written = core::row_tensor_anywhere(to, "to");

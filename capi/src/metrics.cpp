@@ -8,6 +8,7 @@
 #include "guard.h"
 #include "handle.h"
 #include "objects/comm_object.h"
+#include "options.h"
 
 namespace shardrec::capi {
 
@@ -28,9 +29,11 @@ using namespace shardrec::capi;
 namespace core = shardrec::core;
 namespace dense = shardrec::dense;
 
-shardrec_status shardrec_metrics_create(shardrec_comm* comm, shardrec_metrics** out) {
+shardrec_status shardrec_metrics_create(shardrec_comm* comm, const shardrec_options* options,
+                                        shardrec_metrics** out) {
   return guard([&] {
     require_out(out, "out");
+    refuse_options(options, "metrics");
     if (comm == nullptr) {
       create(out, std::make_shared<MetricsObject>(MetricsObject{nullptr, dense::Metrics(nullptr)}));
       return;

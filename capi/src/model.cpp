@@ -27,10 +27,7 @@ void count(const shardrec_model* model, int32_t* out, size_t (*of)(const plan::M
 shardrec_status shardrec_model_create(const shardrec_options* options, shardrec_model** out) {
   return guard([&] {
     require_out(out, "out");
-    if (options != nullptr) {
-      const auto use = enter(options, Access::kExclusive);
-      core::fail(SHARDREC_INVALID_ARGUMENT, "no kind of options is for models; NULL is accepted");
-    }
+    refuse_options(options, "models");
     create(out, std::make_shared<plan::Model>());
   });
 }

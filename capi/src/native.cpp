@@ -57,7 +57,7 @@ shardrec_status shardrec_ddp_set_hook(shardrec_ddp* ddp, shardrec_ddp_hook hook,
   });
 }
 
-shardrec_status shardrec_set_device_allocator(shardrec_device_allocate allocate,
+shardrec_status shardrec_device_set_allocator(shardrec_device_allocate allocate,
                                               shardrec_device_release release, void* context) {
   return guard([&] {
     if ((allocate == nullptr) != (release == nullptr)) {

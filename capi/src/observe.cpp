@@ -50,7 +50,7 @@ std::vector<std::shared_ptr<const Membership>> memberships() {
 using namespace shardrec;  // NOLINT(google-build-using-namespace): the C functions live outside
 using namespace shardrec::capi;  // NOLINT(google-build-using-namespace)
 
-shardrec_status shardrec_metrics_text(char** out_text) {
+shardrec_status shardrec_counters_text(char** out_text) {
   return guard([&] {
     require_out(out_text, "out_text");
     core::Exposition out;

@@ -196,6 +196,13 @@ Options read_options(const shardrec_options* handle, shardrec_options_kind kind)
   return *use;
 }
 
+void refuse_options(const shardrec_options* handle, const char* what) {
+  if (handle == nullptr) return;
+  const auto use = enter(handle, Access::kExclusive);
+  fail(SHARDREC_INVALID_ARGUMENT,
+       sentence("no kind of options is for ", what, "; NULL is accepted"));
+}
+
 planner::PlanOptions plan_options(const shardrec_options* handle) {
   const Options options = read_options(handle, SHARDREC_OPTIONS_PLAN);
   return {.sharding = options.choice<shardrec_sharding>(SHARDREC_OPTION_SHARDING),

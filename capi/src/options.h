@@ -70,6 +70,10 @@ struct Handle<shardrec_options> {
 // CLOSED, BUSY, and INVALID_ARGUMENT when the options are of another kind.
 Options read_options(const shardrec_options* handle, shardrec_options_kind kind);
 
+// For create calls that no kind of options is for yet: throws INVALID_ARGUMENT where there are some, naming
+// what is made.
+void refuse_options(const shardrec_options* handle, const char* what);
+
 planner::PlanOptions plan_options(const shardrec_options* handle);
 // Reads the keys 100 to 199 of options of kind OPTIMIZER or MLP.
 plan::Optimizer optimizer_from(const Options& options);

@@ -5,10 +5,12 @@
 
 #include "guard.h"
 #include "objects/comm_object.h"
+#include "objects/mesh_object.h"
 #include "objects/model_object.h"
 #include "options.h"
 #include "plan/find.h"
 #include "plan_collective.h"
+#include "structs.h"
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;
@@ -25,9 +27,10 @@ void give(Value* out, Value value) {
 }  // namespace
 
 shardrec_status shardrec_topology_create(int32_t ranks, int32_t ranks_per_node,
-                                         shardrec_topology** out) {
+                                         const shardrec_options* options, shardrec_topology** out) {
   return guard([&] {
     require_out(out, "out");
+    refuse_options(options, "topologies");
     if (ranks < 1 || ranks > 1048576) refuse_value("ranks", int64_t{ranks}, "1 to 1048576");
     if (ranks_per_node < 1 || ranks_per_node > ranks) {
       refuse_value("ranks_per_node", int64_t{ranks_per_node}, core::sentence("1 to ", ranks));
@@ -68,26 +71,32 @@ shardrec_status shardrec_plan_create(const shardrec_model* model, const shardrec
   });
 }
 
-shardrec_status shardrec_plan_collective(shardrec_comm* comm, const shardrec_model* model,
+shardrec_status shardrec_plan_collective(shardrec_comm* comm, shardrec_mesh* mesh,
+                                         const shardrec_model* model,
                                          const shardrec_options* options, shardrec_plan** out) {
   return guard([&] {
     const auto use = enter(comm, Access::kExclusive);
+    const auto groups = groups_of(use, mesh);
     collective_call(use, "plan_collective", [&] {
       const shardrec::comm::Communicator& communicator = use->membership->communicator();
-      plan_together({.collectives = use->collectives,
-                     .first_operation = static_cast<uint32_t>(CommCall::kPlan),
-                     .rank = communicator.rank(),
-                     .topology = {.ranks = communicator.size(),
-                                  .ranks_per_node = communicator.ranks_per_node()}},
-                    model, options, out);
+      const shardrec::comm::Communicator& planned = groups ? *groups->sharding : communicator;
+      plan_together(
+          {.collectives = use->collectives,
+           .first_operation = static_cast<uint32_t>(CommCall::kPlan),
+           .rank = communicator.rank(),
+           .topology = {.ranks = planned.size(), .ranks_per_node = planned.ranks_per_node()},
+           .on_mesh = groups.has_value()},
+          model, options, out);
     });
   });
 }
 
 shardrec_status shardrec_plan_create_empty(const shardrec_model* model,
-                                           const shardrec_topology* topology, shardrec_plan** out) {
+                                           const shardrec_topology* topology,
+                                           const shardrec_options* options, shardrec_plan** out) {
   return guard([&] {
     require_out(out, "out");
+    refuse_options(options, "plans without boxes");
     const auto tables = enter(model, Access::kExclusive);
     const auto machines = enter(topology, Access::kExclusive);
     auto object = std::make_shared<PlanObject>();
@@ -98,27 +107,23 @@ shardrec_status shardrec_plan_create_empty(const shardrec_model* model,
   });
 }
 
-shardrec_status shardrec_plan_add_box(shardrec_plan* plan, int32_t table, int32_t rank, int64_t row,
-                                      int64_t rows, int64_t col, int64_t cols) {
+shardrec_status shardrec_plan_add_box(shardrec_plan* plan, int32_t table, const shardrec_box* box) {
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
-    plan::add_box(use->plan, use->model, table,
-                  {.rank = rank, .cells = {.row = row, .rows = rows, .col = col, .cols = cols}});
+    const shardrec_box given = read_struct(box, "box");
+    if (given.reserved != 0) refuse_value("box.reserved", int64_t{given.reserved}, "0");
+    plan::add_box(
+        use->plan, use->model, table,
+        {.rank = given.rank,
+         .cells = {.row = given.row, .rows = given.rows, .col = given.col, .cols = given.cols}});
   });
 }
 
-shardrec_status shardrec_plan_add_replicated(shardrec_plan* plan, int32_t table) {
+shardrec_status shardrec_plan_replicate(shardrec_plan* plan, int32_t table,
+                                        shardrec_replication replication) {
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
-    plan::add_replicated(use->plan, use->model, table);
-  });
-}
-
-shardrec_status shardrec_plan_set_replication(shardrec_plan* plan, int32_t table,
-                                              shardrec_replication replication) {
-  return guard([&] {
-    const auto use = enter(plan, Access::kExclusive);
-    plan::set_replication(use->plan, use->model, table, replication);
+    plan::replicate(use->plan, use->model, table, replication);
   });
 }
 
@@ -140,16 +145,17 @@ shardrec_status shardrec_plan_box_count(const shardrec_plan* plan, int32_t table
 }
 
 shardrec_status shardrec_plan_box(const shardrec_plan* plan, int32_t table, int32_t box,
-                                  int32_t* out_rank, int64_t* out_row, int64_t* out_rows,
-                                  int64_t* out_col, int64_t* out_cols) {
+                                  shardrec_box* out) {
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
     const plan::Box& found = plan::find_box(use->plan, use->model, table, box);
-    give(out_rank, found.rank);
-    give(out_row, found.cells.row);
-    give(out_rows, found.cells.rows);
-    give(out_col, found.cells.col);
-    give(out_cols, found.cells.cols);
+    write_struct(out, "out",
+                 shardrec_box{.struct_size = sizeof(shardrec_box),
+                              .rank = found.rank,
+                              .row = found.cells.row,
+                              .rows = found.cells.rows,
+                              .col = found.cells.col,
+                              .cols = found.cells.cols});
   });
 }
 

@@ -1,4 +1,4 @@
-// The body of shardrec_plan_collective and shardrec_plan_collective_on_mesh.
+// The body of shardrec_plan_collective.
 #pragma once
 
 #include "objects/model_object.h"

@@ -11,7 +11,8 @@ using namespace shardrec::capi;
 namespace core = shardrec::core;
 namespace compute = shardrec::compute;
 
-shardrec_status shardrec_probe(int32_t threads, shardrec_control* control_handle, char** out_text) {
+shardrec_status shardrec_probe_json(int32_t threads, shardrec_control* control_handle,
+                                    char** out_text) {
   return guard([&] {
     require_out(out_text, "out_text");
     constexpr int32_t kMostThreads = 4096;
@@ -24,8 +25,8 @@ shardrec_status shardrec_probe(int32_t threads, shardrec_control* control_handle
   });
 }
 
-shardrec_status shardrec_probe_device(int32_t device, shardrec_control* control_handle,
-                                      char** out_text) {
+shardrec_status shardrec_probe_device_json(int32_t device, shardrec_control* control_handle,
+                                           char** out_text) {
   return guard([&] {
     require_out(out_text, "out_text");
     constexpr int32_t kMostDevice = 1023;
@@ -37,7 +38,7 @@ shardrec_status shardrec_probe_device(int32_t device, shardrec_control* control_
   });
 }
 
-shardrec_status shardrec_probe_cached(char** out_text) {
+shardrec_status shardrec_probe_cached_json(char** out_text) {
   return guard([&] {
     require_out(out_text, "out_text");
     compute::require_cpu_target();

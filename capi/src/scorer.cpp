@@ -9,6 +9,7 @@
 #include "objects/model_object.h"
 #include "options.h"
 #include "serving/scorer.h"
+#include "structs.h"
 
 namespace shardrec::capi {
 
@@ -28,10 +29,14 @@ serving::Settings settings_from(const Options& options) {
           .logits = options.i64(SHARDREC_OPTION_LOGITS) != 0};
 }
 
-embedding::BatchArguments batch_from(int64_t batch_size, const shardrec_tensor* values,
-                                     const shardrec_tensor* lengths,
-                                     const shardrec_tensor* weights) {
-  return {.batch_size = batch_size, .values = values, .lengths = lengths, .weights = weights};
+shardrec_batch batch_from(const shardrec_batch* given) {
+  const shardrec_batch batch = read_struct(given, "batch");
+  if (batch.batch_sizes != nullptr || batch.inverse != nullptr) {
+    core::fail(
+        SHARDREC_UNSUPPORTED,
+        "the batch has batch_sizes or inverse, which a scorer does not take; NULL is accepted");
+  }
+  return batch;
 }
 
 int64_t require_step(int64_t step) {
@@ -80,38 +85,31 @@ shardrec_status shardrec_scorer_model(const shardrec_scorer* scorer, shardrec_mo
   });
 }
 
-shardrec_status shardrec_scorer_info(const shardrec_scorer* scorer, int64_t* out_step,
-                                     int64_t* out_dense_columns, int64_t* out_scores) {
+shardrec_status shardrec_scorer_info(const shardrec_scorer* scorer, shardrec_served* out) {
   return guard([&] {
     const serving::Info info = enter(scorer, Access::kShared)->info();
-    if (out_step != nullptr) *out_step = info.step;
-    if (out_dense_columns != nullptr) *out_dense_columns = info.dense_columns;
-    if (out_scores != nullptr) *out_scores = info.scores;
+    write_struct(out, "out",
+                 shardrec_served{.struct_size = sizeof(shardrec_served),
+                                 .step = info.step,
+                                 .dense_columns = info.dense_columns,
+                                 .scores = info.scores});
   });
 }
 
 shardrec_status shardrec_scorer_lookup(const shardrec_scorer* scorer, int32_t output,
-                                       int64_t batch_size, const shardrec_tensor* values,
-                                       const shardrec_tensor* lengths,
-                                       const shardrec_tensor* weights, const shardrec_tensor* out,
+                                       const shardrec_batch* batch, const shardrec_tensor* out,
                                        int64_t* out_step) {
   return guard([&] {
-    const int64_t step =
-        enter(scorer, Access::kShared)
-            ->look_up(output, batch_from(batch_size, values, lengths, weights), out);
+    const int64_t step = enter(scorer, Access::kShared)->look_up(output, batch_from(batch), out);
     if (out_step != nullptr) *out_step = step;
   });
 }
 
-shardrec_status shardrec_scorer_predict(const shardrec_scorer* scorer, int64_t batch_size,
-                                        const shardrec_tensor* dense, const shardrec_tensor* values,
-                                        const shardrec_tensor* lengths,
-                                        const shardrec_tensor* weights, const shardrec_tensor* out,
+shardrec_status shardrec_scorer_predict(const shardrec_scorer* scorer, const shardrec_batch* batch,
+                                        const shardrec_tensor* dense, const shardrec_tensor* out,
                                         int64_t* out_step) {
   return guard([&] {
-    const int64_t step =
-        enter(scorer, Access::kShared)
-            ->predict(dense, batch_from(batch_size, values, lengths, weights), out);
+    const int64_t step = enter(scorer, Access::kShared)->predict(dense, batch_from(batch), out);
     if (out_step != nullptr) *out_step = step;
   });
 }

@@ -11,7 +11,7 @@ typedef struct { /* y = x W^T + b, W [outputs, inputs] */
   int inputs, outputs;
   float weight[MOST], bias[HIDDEN];
   float *weight_gradient, *bias_gradient; /* the library's memory */
-  int64_t first;                          /* index of the weight; the bias follows */
+  int32_t first;                          /* index of the weight; the bias follows */
 } layer;
 
 typedef struct {
@@ -88,7 +88,7 @@ static void *train(void *argument) {
   unsigned state = 7 + (unsigned)me->rank; /* ranks begin apart; commit copies rank 0's values */
   for (int i = 0; i < INPUTS * HIDDEN; ++i) bottom.weight[i] = noise(&state);
   for (int i = 0; i < HIDDEN; ++i) top.weight[i] = noise(&state) / 4;
-  CHECK(shardrec_comm_create_local(me->group, me->rank, &comm));
+  CHECK(shardrec_comm_create_local(me->group, me->rank, NULL, &comm));
   CHECK(shardrec_options_create(SHARDREC_OPTIONS_DDP, &small)); /* so small a net has two buckets */
   CHECK(shardrec_options_set_i64(small, SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES, 64));
   CHECK(shardrec_ddp_create(comm, small, &ddp));
@@ -140,7 +140,7 @@ int main(void) {
   worker ranks[RANKS] = {{NULL, 0, 0, SHARDREC_OK}, {NULL, 1, 0, SHARDREC_OK}};
   pthread_t other;
   shardrec_local *group = NULL;
-  if (shardrec_local_create(RANKS, RANKS, &group) != SHARDREC_OK) return 1;
+  if (shardrec_local_create(RANKS, RANKS, NULL, &group) != SHARDREC_OK) return 1;
   ranks[0].group = ranks[1].group = group;
   if (pthread_create(&other, NULL, train, &ranks[1]) != 0) return 1;
   train(&ranks[0]);

@@ -33,16 +33,19 @@ static void *train(void *argument) {
   CHECK(shardrec_tensor_vector(lengths, SHARDREC_INT64, BATCH, &length_view));
   CHECK(shardrec_tensor_matrix(out, SHARDREC_FLOAT32, BATCH, DIM, &out_view));
   CHECK(shardrec_tensor_matrix(gradient, SHARDREC_FLOAT32, BATCH, DIM, &gradient_view));
-  CHECK(shardrec_comm_create_local(me->group, me->rank, &comm));
+  CHECK(shardrec_comm_create_local(me->group, me->rank, NULL, &comm));
   CHECK(shardrec_model_create(NULL, &model));
   CHECK(shardrec_model_add_table(model, "user", 1000, DIM, NULL, &user));
   CHECK(shardrec_model_add_feature(model, user, "user_id", SHARDREC_POOLING_SUM));
-  CHECK(shardrec_plan_collective(comm, model, NULL, &plan)); /* which rows live where */
-  CHECK(shardrec_collection_create(comm, model, plan, NULL, &tables));
-  CHECK(shardrec_collection_set_learning_rate(tables, 0.1));
+  CHECK(shardrec_plan_collective(comm, NULL, model, NULL, &plan)); /* which rows live where */
+  CHECK(shardrec_collection_create(comm, NULL, model, plan, NULL, &tables));
+  CHECK(shardrec_collection_set_learning_rate(tables, SHARDREC_ALL_TABLES, 0.1));
   CHECK(shardrec_lookup_create(tables, NULL, &step));
   for (int s = 0; s < STEPS; ++s) {
-    CHECK(shardrec_lookup_begin(step, BATCH, &id_view, &length_view, NULL));
+    CHECK(shardrec_lookup_begin(step, &(shardrec_batch){.struct_size = sizeof(shardrec_batch),
+                                                        .batch_size = BATCH,
+                                                        .values = &id_view,
+                                                        .lengths = &length_view}));
     CHECK(shardrec_lookup_forward(step, 0, &out_view)); /* out: [BATCH, DIM] */
     me->loss = 0;
     for (int b = 0; b < BATCH; ++b) {
@@ -52,7 +55,8 @@ static void *train(void *argument) {
       for (int c = 0; c < DIM; ++c) gradient[b * DIM + c] = 2 * error / BATCH;
     }
     CHECK(shardrec_lookup_set_gradient(step, 0, &gradient_view));
-    CHECK(shardrec_lookup_backward(step)); /* exchanges gradients, updates rows */
+    CHECK(shardrec_lookup_backward(step,
+                                   SHARDREC_UPDATE_APPLY)); /* exchanges gradients, updates rows */
   }
   CHECK(shardrec_comm_close(comm));
 done:
@@ -67,7 +71,7 @@ int main(void) {
   worker ranks[RANKS] = {{NULL, 0, 0, SHARDREC_OK}, {NULL, 1, 0, SHARDREC_OK}};
   pthread_t other;
   shardrec_local *group = NULL;
-  if (shardrec_local_create(RANKS, RANKS, &group) != SHARDREC_OK) return 1;
+  if (shardrec_local_create(RANKS, RANKS, NULL, &group) != SHARDREC_OK) return 1;
   ranks[0].group = ranks[1].group = group;
   if (pthread_create(&other, NULL, train, &ranks[1]) != 0) return 1;
   train(&ranks[0]);

@@ -38,12 +38,15 @@ int main(void) {
   CHECK(shardrec_model_create(NULL, &model));
   CHECK(shardrec_model_add_table(model, "user", 1000, DIM, NULL, &user));
   CHECK(shardrec_model_add_feature(model, user, "user_id", SHARDREC_POOLING_SUM));
-  CHECK(shardrec_plan_collective(comm, model, NULL, &plan)); /* which rows live where */
-  CHECK(shardrec_collection_create(comm, model, plan, NULL, &tables));
-  CHECK(shardrec_collection_set_learning_rate(tables, 0.1));
+  CHECK(shardrec_plan_collective(comm, NULL, model, NULL, &plan)); /* which rows live where */
+  CHECK(shardrec_collection_create(comm, NULL, model, plan, NULL, &tables));
+  CHECK(shardrec_collection_set_learning_rate(tables, SHARDREC_ALL_TABLES, 0.1));
   CHECK(shardrec_lookup_create(tables, NULL, &step));
   for (int s = 0; s < STEPS; ++s) {
-    CHECK(shardrec_lookup_begin(step, BATCH, &id_view, &length_view, NULL));
+    CHECK(shardrec_lookup_begin(step, &(shardrec_batch){.struct_size = sizeof(shardrec_batch),
+                                                        .batch_size = BATCH,
+                                                        .values = &id_view,
+                                                        .lengths = &length_view}));
     CHECK(shardrec_lookup_forward(step, 0, &out_view)); /* out: [BATCH, DIM] */
     loss = 0;
     for (int b = 0; b < BATCH; ++b) {
@@ -53,7 +56,8 @@ int main(void) {
       for (int c = 0; c < DIM; ++c) gradient[b * DIM + c] = 2 * error / BATCH;
     }
     CHECK(shardrec_lookup_set_gradient(step, 0, &gradient_view));
-    CHECK(shardrec_lookup_backward(step)); /* exchanges gradients, updates rows */
+    CHECK(shardrec_lookup_backward(step,
+                                   SHARDREC_UPDATE_APPLY)); /* exchanges gradients, updates rows */
   }
   CHECK(shardrec_comm_all_reduce(comm, &loss_view, SHARDREC_REDUCTION_SUM));
   if (rank == 0) printf("%d ranks, last loss: %g\n", ranks, loss);

@@ -66,11 +66,13 @@ static const char *parse(worker *m, int64_t *ids) {
 
 static int predict(worker *m, int64_t id_count, float *score) {
   shardrec_tensor dense, ids, lengths, out;
+  const shardrec_batch batch = {
+      .struct_size = sizeof batch, .batch_size = 1, .values = &ids, .lengths = &lengths};
   return !shardrec_tensor_matrix(m->dense, SHARDREC_FLOAT32, 1, m->all->dense_columns, &dense) &&
          !shardrec_tensor_vector(m->ids, SHARDREC_INT64, id_count, &ids) &&
          !shardrec_tensor_vector(m->lengths, SHARDREC_INT64, m->all->features, &lengths) &&
          !shardrec_tensor_vector(score, SHARDREC_FLOAT32, 1, &out) &&
-         !shardrec_scorer_predict(m->all->scorer, 1, &dense, &ids, &lengths, NULL, &out, NULL);
+         !shardrec_scorer_predict(m->all->scorer, &batch, &dense, &out, NULL);
 }
 
 /* Writes the answer to a line. */
@@ -133,16 +135,17 @@ static void *serve(void *argument) {
 
 /* Opens the scorer and asks it for what a line must have. */
 static int open_model(service *all, const char *directory) {
-  int64_t scores = 0;
+  shardrec_served served = {.struct_size = sizeof served};
   shardrec_model *model = NULL;
   const int good = !shardrec_scorer_open(directory, -1, NULL, NULL, &all->scorer) &&
-                   !shardrec_scorer_info(all->scorer, NULL, &all->dense_columns, &scores) &&
+                   !shardrec_scorer_info(all->scorer, &served) &&
                    !shardrec_scorer_model(all->scorer, &model) &&
                    !shardrec_model_feature_count(model, &all->features);
   if (!good) fprintf(stderr, "%s\n", shardrec_last_error());
-  if (good && scores != 1) fprintf(stderr, "%s: not one score a sample\n", directory);
+  if (good && served.scores != 1) fprintf(stderr, "%s: not one score a sample\n", directory);
   shardrec_model_destroy(&model);
-  return good && scores == 1;
+  all->dense_columns = served.dense_columns;
+  return good && served.scores == 1;
 }
 
 static int listen_on(service *all, int port) {

@@ -168,7 +168,8 @@ void serve(const std::string &directory) {
   std::vector<float> scores(kTest);
   const auto score = [&](int64_t first, int64_t size) {
     const clicks::Batch batch = clicks::make_batch(kTestFrom + first, size);
-    scorer.predict(size, {batch.dense.data(), size, kDense}, batch.ids, batch.lengths,
+    scorer.predict({.batch_size = size, .values = batch.ids, .lengths = batch.lengths},
+                   {batch.dense.data(), size, kDense},
                    shardrec::Vector(scores.data() + first, size));
   };
   std::thread other(score, kTest / 2, kTest / 2);

@@ -62,24 +62,13 @@ void add_box(Plan& plan, const Model& model, int32_t table, const Box& box) {
   own.boxes.insert(place, box);
 }
 
-void add_replicated(Plan& plan, const Model& model, int32_t table) {
+void replicate(Plan& plan, const Model& model, int32_t table, shardrec_replication replication) {
   TablePlan& own = table_of(plan, model, table);
+  const std::string& name = model.tables[static_cast<size_t>(table)].name;
   if (!own.boxes.empty()) {
-    const std::string& name = model.tables[static_cast<size_t>(table)].name;
     fail(SHARDREC_INVALID_ARGUMENT,
          sentence("table \"", name, "\" has ", own.boxes.size(),
                   " boxes; it cannot be replicated as well"),
-         {.table = name});
-  }
-  own.replicated = true;
-}
-
-void set_replication(Plan& plan, const Model& model, int32_t table,
-                     shardrec_replication replication) {
-  TablePlan& own = table_of(plan, model, table);
-  const std::string& name = model.tables[static_cast<size_t>(table)].name;
-  if (!own.replicated) {
-    fail(SHARDREC_INVALID_ARGUMENT, sentence("table \"", name, "\" is not replicated"),
          {.table = name});
   }
   if (replication == SHARDREC_REPLICATION_AUTO ||
@@ -89,6 +78,7 @@ void set_replication(Plan& plan, const Model& model, int32_t table,
                   static_cast<int>(replication)),
          {.value = replication, .table = name});
   }
+  own.replicated = true;
   own.replication = replication;
 }
 

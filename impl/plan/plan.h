@@ -56,10 +56,8 @@ Topology topology_from_json(const std::string& json);  // INVALID_ARGUMENT
 
 // Throws INVALID_ARGUMENT and leaves the plan as it was.
 void add_box(Plan& plan, const Model& model, int32_t table, const Box& box);
-void add_replicated(Plan& plan, const Model& model, int32_t table);
-// Throws INVALID_ARGUMENT also when the table is not replicated.
-void set_replication(Plan& plan, const Model& model, int32_t table,
-                     shardrec_replication replication);
+// Of a table that is replicated already, sets the way.
+void replicate(Plan& plan, const Model& model, int32_t table, shardrec_replication replication);
 
 // Proves that the boxes tile every table exactly once; throws INVALID_ARGUMENT naming table and
 // cell.

@@ -29,7 +29,7 @@ struct Summary {
 };
 
 comm::Operation operation_of(const Planners& planners, Step step) {
-  return {.name = planners.on_mesh ? "plan_collective_on_mesh" : "plan_collective",
+  return {.name = "plan_collective",
           .kind = planners.first_operation + static_cast<uint32_t>(step),
           .detail = 0,
           .deadline_kind = comm::DeadlineKind::kSetup};
@@ -93,6 +93,8 @@ constexpr std::array kCompared = {
                    [](const PlanOptions& o) { return sentence(o.batch_size); }},
     ComparedOption{"SHARDREC_OPTION_BAG_LENGTH",
                    [](const PlanOptions& o) { return number_text(o.bag_length); }},
+    ComparedOption{"the mesh",
+                   [](const PlanOptions& o) { return std::string(o.on_mesh ? "given" : "NULL"); }},
     ComparedOption{"SHARDREC_OPTION_BALANCE",
                    [](const PlanOptions& o) { return std::string(plan::name_of(o.balance)); }},
 };

@@ -34,7 +34,7 @@ bool Tables::writes_rows() const {
     core::fail(SHARDREC_INVALID_STATE,
                core::sentence("the replicas of the collection have taken steps since they were last"
                               " averaged, and one of them would be saved: call"
-                              " shardrec_collection_sync first"));
+                              " shardrec_collection_sync_replicas first"));
   }
   return replicas_->replica() == 0;
 }

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "support/structs.h"
+
 namespace shardrec::test {
 namespace {
 
@@ -48,14 +50,14 @@ void Objects::good(const char*, shardrec_options*& out) {
 
 void Objects::good(const char*, shardrec_control*& out) {
   if (control_ == nullptr) {
-    EXPECT_OK(shardrec_control_create(control_.out()));
+    EXPECT_OK(shardrec_control_create(nullptr, control_.out()));
   }
   out = control_;
 }
 
 void Objects::good(const char*, shardrec_local*& out) {
   if (group_ == nullptr) {
-    EXPECT_OK(shardrec_local_create(1, 1, group_.out()));
+    EXPECT_OK(shardrec_local_create(1, 1, nullptr, group_.out()));
   }
   out = group_;
 }
@@ -64,7 +66,7 @@ void Objects::good(const char* name, shardrec_comm*& out) {
   if (comm_ == nullptr) {
     shardrec_local* group = nullptr;
     good(name, group);
-    EXPECT_OK(shardrec_comm_create_local(group, 0, comm_.out()));
+    EXPECT_OK(shardrec_comm_create_local(group, 0, nullptr, comm_.out()));
   }
   out = comm_;
 }
@@ -80,7 +82,7 @@ void Objects::good(const char*, shardrec_model*& out) {
 
 void Objects::good(const char*, shardrec_topology*& out) {
   if (topology_ == nullptr) {
-    EXPECT_OK(shardrec_topology_create(1, 1, topology_.out()));
+    EXPECT_OK(shardrec_topology_create(1, 1, nullptr, topology_.out()));
   }
   out = topology_;
 }
@@ -91,8 +93,8 @@ void Objects::good(const char* name, shardrec_plan*& out) {
     shardrec_topology* topology = nullptr;
     good(name, model);
     good(name, topology);
-    EXPECT_OK(shardrec_plan_create_empty(model, topology, plan_.out()));
-    EXPECT_OK(shardrec_plan_add_box(plan_, 0, 0, 0, kRows, 0, kDim));
+    EXPECT_OK(shardrec_plan_create_empty(model, topology, nullptr, plan_.out()));
+    EXPECT_OK(add_box(plan_, 0, 0, 0, kRows, 0, kDim));
   }
   out = plan_;
 }
@@ -105,7 +107,7 @@ void Objects::good(const char* name, shardrec_collection*& out) {
     good(name, comm);
     good(name, model);
     good(name, plan);
-    EXPECT_OK(shardrec_collection_create(comm, model, plan, nullptr, collection_.out()));
+    EXPECT_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, collection_.out()));
     if (in("shardrec_collection_load")) {
       EXPECT_OK(shardrec_collection_save(collection_, directory().c_str(), nullptr));
     }
@@ -130,14 +132,14 @@ void Objects::good(const char* name, shardrec_lookup*& out) {
     const bool forwarded =
         begun && !in("shardrec_lookup_output_shape") && !in("shardrec_lookup_forward");
     if (begun) {
-      EXPECT_OK(shardrec_lookup_begin(lookup_, 1, &ids, &lengths, nullptr));
+      EXPECT_OK(begin_batch(lookup_, {.batch_size = 1, .values = &ids, .lengths = &lengths}));
     }
     if (forwarded) {
       EXPECT_OK(shardrec_lookup_forward(lookup_, 0, &row));
     }
     if (in("shardrec_lookup_weight_gradient")) {
       EXPECT_OK(shardrec_lookup_set_gradient(lookup_, 0, &row));
-      EXPECT_OK(shardrec_lookup_backward(lookup_));
+      EXPECT_OK(shardrec_lookup_backward(lookup_, SHARDREC_UPDATE_APPLY));
     }
   }
   out = lookup_;
@@ -202,7 +204,7 @@ void Objects::good(const char*, shardrec_interaction*& out) {
 
 void Objects::good(const char*, shardrec_metrics*& out) {
   if (metrics_ == nullptr) {
-    EXPECT_OK(shardrec_metrics_create(nullptr, metrics_.out()));
+    EXPECT_OK(shardrec_metrics_create(nullptr, nullptr, metrics_.out()));
   }
   out = metrics_;
 }
@@ -244,7 +246,7 @@ void Objects::good(const char* name, shardrec_scorer*& out) {
 
 void Objects::good(const char*, shardrec_memory*& out) {
   if (memory_handle_ == nullptr) {
-    EXPECT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, memory_handle_.out()));
+    EXPECT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, nullptr, memory_handle_.out()));
   }
   out = memory_handle_;
 }
@@ -289,6 +291,22 @@ void Objects::good(const char* name, const shardrec_tensor*& out) {
   out = &tensor;
 }
 
+// One sample of the one feature.
+void Objects::good(const char*, shardrec_batch*& out) {
+  batch_ids_ = vector_of(ids_.data(), SHARDREC_INT64, 1);
+  batch_lengths_ = vector_of(lengths_.data(), SHARDREC_INT64, 1);
+  batch_.batch_size = 1;
+  batch_.values = &batch_ids_;
+  batch_.lengths = &batch_lengths_;
+  out = &batch_;
+}
+
+void Objects::good(const char*, shardrec_box*& out) {
+  box_.rows = 1;
+  box_.cols = 1;
+  out = &box_;
+}
+
 void Objects::good(const char* name, const char*& out) {
   const std::string_view is(name);
   std::string text = "tables";
@@ -308,15 +326,14 @@ int64_t Objects::number(const char* name) const {
       {"shardrec_interaction_create.dim", 1},
       {"shardrec_local_create.ranks", 1},
       {"shardrec_local_create.ranks_per_node", 1},
-      {"shardrec_lookup_begin.batch_size", 1},
       {"shardrec_mesh_create.sharding_group_size", 1},
       {"shardrec_mlp_create.inputs", 1},
       {"shardrec_model_add_table.dim", 1},
       {"shardrec_model_add_table.rows", 1},
-      {"shardrec_probe.threads", -1},  // measures nothing
-      {"shardrec_scorer_lookup.batch_size", 1},
+      {"shardrec_probe_json.threads", -1},  // measures nothing
       {"shardrec_scorer_open.step", -1},
-      {"shardrec_scorer_predict.batch_size", 1},
+      {"shardrec_topology_create.ranks", 1},
+      {"shardrec_topology_create.ranks_per_node", 1},
   };
   const auto found = others.find(function_ + "." + name);
   return found == others.end() ? 0 : found->second;

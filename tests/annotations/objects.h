@@ -47,6 +47,10 @@ class Objects {
   void good(const char* name, shardrec_scorer*& out);
   void good(const char* name, shardrec_memory*& out);
   void good(const char* name, const shardrec_tensor*& out);
+  void good(const char* name, shardrec_batch*& out);
+  void good(const char* name, shardrec_box*& out);
+  void good(const char*, shardrec_place*& out) { out = &place_; }
+  void good(const char*, shardrec_served*& out) { out = &served_; }
   void good(const char* name, const char*& out);
   void good(const char*, shardrec_dtype& out) { out = SHARDREC_FLOAT32; }
   void good(const char*, shardrec_table_part& out) { out = SHARDREC_TABLE_WEIGHTS; }
@@ -71,6 +75,11 @@ class Objects {
   std::vector<float> memory_ = std::vector<float>(64);  // of what is called beforehand
   std::vector<int64_t> ids_ = std::vector<int64_t>(1);
   std::vector<int64_t> lengths_ = std::vector<int64_t>(1, 1);
+  shardrec_tensor batch_ids_{}, batch_lengths_{};
+  shardrec_batch batch_{.struct_size = sizeof(shardrec_batch)};
+  shardrec_box box_{.struct_size = sizeof(shardrec_box)};
+  shardrec_place place_{.struct_size = sizeof(shardrec_place)};
+  shardrec_served served_{.struct_size = sizeof(shardrec_served)};
   struct Memory {
     alignas(int64_t) std::array<std::byte, 64> now{};
     std::array<std::byte, 64> before{};

@@ -80,9 +80,25 @@ class Annotations(unittest.TestCase):
         placed = methods.place(
             function("model_f", model=MODEL, options=OPTIONS, ids=TENSOR, to=TENSOR, freeze=NUMBER), API,
             {"model": {}, "options": {"SHARDREC_OPTIONS": "TABLE"}, "ids": {"SHARDREC_NULLABLE": None},
-             "to": {"SHARDREC_WRITTEN": None}, "freeze": {"SHARDREC_FLAG": None}})
+             "to": {"SHARDREC_WRITTEN": None}, "freeze": {"SHARDREC_FLAG": None}}, {})
         self.assertEqual([(a.kind, a.of, a.nullable) for a in placed.args],
                          [("options", "TABLE", True), ("tensor", "", True), ("tensor_out", "", False), ("flag", "", False)])
+
+    def test_of_a_struct_become_facts_of_its_members(self):
+        size = swigxml.Field("struct_size", swigxml.Type("int64_t"))
+        api = swigxml.Api(constants={}, enums=API.enums, handles=API.handles, functions=[], structs={
+            "shardrec_in": [size, swigxml.Field("ids", TENSOR), swigxml.Field("reserved", NUMBER)],
+            "shardrec_out": [size, swigxml.Field("rank", NUMBER)]})
+        facts_of = {"shardrec_in": {"ids": {"SHARDREC_NULLABLE": None}}, "shardrec_out": {"rank": {"SHARDREC_FLAG": None}}}
+        takes = function("model_f", model=MODEL, given=swigxml.Type("shardrec_in", ["const"]),
+                         out=swigxml.Type("shardrec_out", ["mut"]))
+        placed = methods.place(takes, api, {"model": {}, "given": {}, "out": {}}, facts_of)
+        self.assertEqual([(a.name, a.kind, a.nullable) for a in placed.args], [("ids", "tensor", True)])
+        self.assertEqual([(o.name, o.kind) for o in placed.outs], [("out_rank", "flag")])
+        self.assertEqual(placed.raw, "flat_model_f")
+        self.refused("begins with struct_size", methods.place, takes, swigxml.Api(
+            constants={}, enums={}, handles=API.handles, functions=[],
+            structs={name: fields[1:] for name, fields in api.structs.items()}), {"model": {}, "given": {}, "out": {}}, facts_of)
 
     def test_say_what_is_written_by_hand(self):
         keeps = function("model_f", a=TENSOR)
@@ -93,6 +109,7 @@ class Annotations(unittest.TestCase):
     def test_of_all_headers_are_read(self):
         declared = sum(path.read_text().count("\nSHARDREC_API ") for path in (ROOT / "capi/include/shardrec").glob("*.h"))
         self.assertEqual(len(headers.annotations(ROOT / "capi/include")), declared)
+        self.assertEqual(headers.members(ROOT / "capi/include")["shardrec_batch"]["weights"], {"SHARDREC_NULLABLE": None})
 
 
 if __name__ == "__main__":

@@ -59,13 +59,13 @@ inline bool contains(std::string_view text, std::string_view part) {
 inline void run_ranks(int ranks, const std::function<void(shardrec_comm*, int)>& body,
                       int ranks_per_node = 0) {
   Local group;
-  ASSERT_OK(
-      shardrec_local_create(ranks, ranks_per_node == 0 ? ranks : ranks_per_node, group.out()));
+  ASSERT_OK(shardrec_local_create(ranks, ranks_per_node == 0 ? ranks : ranks_per_node, nullptr,
+                                  group.out()));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       Comm comm;
-      EXPECT_OK(shardrec_comm_create_local(group, rank, comm.out()));
+      EXPECT_OK(shardrec_comm_create_local(group, rank, nullptr, comm.out()));
       body(comm, rank);
     });
   }

@@ -106,7 +106,7 @@ class Job {
   Job(shardrec::Comm& comm, shardrec::Mesh* mesh, const shardrec::Model& model,
       const shardrec::Plan& plan, std::optional<shardrec::Mlp> stack = std::nullopt)
       : tables(mesh == nullptr ? shardrec::Collection(comm, model, plan)
-                               : shardrec::Collection(*mesh, model, plan)),
+                               : shardrec::Collection(comm, *mesh, model, plan)),
         lookup_(tables),
         layers(stack ? std::move(*stack) : make_layers()),
         ddp(comm),
@@ -160,7 +160,7 @@ class Job {
     std::vector<float> all;
     const auto read = [&](int32_t table, shardrec_table_part part, int64_t width) {
       std::vector<float> rows(static_cast<size_t>(kRows[table] * width));
-      tables.read(table, part, 0, kRows[table], {rows.data(), kRows[table], width});
+      tables.read_range(table, part, 0, kRows[table], {rows.data(), kRows[table], width});
       all.insert(all.end(), rows.begin(), rows.end());
     };
     read(0, SHARDREC_TABLE_WEIGHTS, 8);

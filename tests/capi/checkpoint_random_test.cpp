@@ -61,14 +61,14 @@ class RandomWorld {
         values[i] =
             static_cast<float>(static_cast<int64_t>(i * 7 + static_cast<size_t>(table)) % 200);
       }
-      tables.write(table, part, 0, rows, {values.data(), rows, width});
+      tables.write_range(table, part, 0, rows, {values.data(), rows, width});
     });
   }
   std::vector<float> read(Collection& tables) const {
     std::vector<float> all;
     each([&](int32_t table, shardrec_table_part part, int64_t rows, int64_t width) {
       std::vector<float> values(static_cast<size_t>(rows * width));
-      tables.read(table, part, 0, rows, {values.data(), rows, width});
+      tables.read_range(table, part, 0, rows, {values.data(), rows, width});
       all.insert(all.end(), values.begin(), values.end());
     });
     return all;
@@ -117,7 +117,8 @@ TEST(CheckpointApi, RoundTripsOfAnyModelPlanAndReplicasAreBitEqual) {
         if (groups > 1) mesh.emplace(comm, size);
         const shardrec::Model model = world.model();
         const shardrec::Plan plan = make_plan(model, size, sharding);
-        Collection tables = mesh ? Collection(*mesh, model, plan) : Collection(comm, model, plan);
+        Collection tables =
+            mesh ? Collection(comm, *mesh, model, plan) : Collection(comm, model, plan);
         Checkpoint checkpoint(comm, directory.path());
         checkpoint.add("tables", tables);
         if (saving) {

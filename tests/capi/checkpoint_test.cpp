@@ -40,21 +40,21 @@ TEST_P(Resumed, TrainingHasTheBitsOfOneThatWasNotStopped) {
     const shardrec::Model model = make_model();
     Job job(comm, mesh ? &*mesh : nullptr, model,
             make_plan(model, group, SHARDREC_SHARDING_COLUMN_WISE));
-    job.tables.set_table_learning_rate(0, 0.02);
+    job.tables.set_learning_rate(0, 0.02);
     job.layers.set_learning_rate(0.03);
     job.tables.set_frozen(1, true);
     Checkpoint checkpoint(comm, directory.path());
     add_all(checkpoint, job);
     EXPECT_FALSE(checkpoint.try_open());
     for (int64_t i = 0; i < 3; ++i) job.step(i);
-    job.tables.sync();
+    job.tables.sync_replicas();
     job.tables.set_frozen(1, false);
-    job.tables.set_table_learning_rate(1, 0.5);
+    job.tables.set_learning_rate(1, 0.5);
     const std::vector<int64_t> position = {3, 100 + rank};
     checkpoint.set_tensor("position", position);
     checkpoint.commit(3);
     for (int64_t i = 3; i < 6; ++i) job.step(i);
-    job.tables.sync();
+    job.tables.sync_replicas();
     expected[static_cast<size_t>(rank)] = job.state();
   });
   run(ranks, [&](Comm& comm, int rank) {
@@ -73,7 +73,7 @@ TEST_P(Resumed, TrainingHasTheBitsOfOneThatWasNotStopped) {
     checkpoint.get_tensor("position", rank, position);
     EXPECT_EQ(position, (std::vector<int64_t>{3, 100 + rank}));
     for (int64_t i = position[0]; i < 6; ++i) job.step(i);
-    job.tables.sync();
+    job.tables.sync_replicas();
     EXPECT_EQ(job.state(), expected[static_cast<size_t>(rank)]);
     checkpoint.commit(6);
   });
@@ -172,7 +172,7 @@ class TablesInSteps {
   void set_gradient() { lookup.set_gradient(0, {gradient_.data(), kBatch, kDims}); }
   std::vector<float> rows() {
     std::vector<float> all(static_cast<size_t>(kRows[0] * 8));
-    tables.read(0, SHARDREC_TABLE_WEIGHTS, 0, kRows[0], {all.data(), kRows[0], 8});
+    tables.read_range(0, SHARDREC_TABLE_WEIGHTS, 0, kRows[0], {all.data(), kRows[0], 8});
     return all;
   }
 
@@ -199,9 +199,11 @@ TEST(CheckpointApi, ALoadEndsTheBatchThatIsBehindForward) {
     const std::vector<float> rows = job.rows();
     using Call = void (*)(shardrec::Lookup&);
     const Call backward = [](shardrec::Lookup& lookup) { lookup.backward(); };
-    const Call accumulate = [](shardrec::Lookup& lookup) { lookup.accumulate(); };
-    const Call send = [](shardrec::Lookup& lookup) { lookup.send_gradients(false); };
-    const Call skip = [](shardrec::Lookup& lookup) { lookup.skip(); };
+    const Call accumulate = [](shardrec::Lookup& lookup) {
+      lookup.backward(SHARDREC_UPDATE_ACCUMULATE);
+    };
+    const Call send = [](shardrec::Lookup& lookup) { lookup.send_gradients(); };
+    const Call skip = [](shardrec::Lookup& lookup) { lookup.backward(SHARDREC_UPDATE_SKIP); };
     for (const Call call : {backward, accumulate, send, skip}) {
       job.begin();
       job.forward();
@@ -222,7 +224,7 @@ TEST(CheckpointApi, ALoadEndsTheBatchThatIsBehindForward) {
     job.begin();
     job.forward();
     job.set_gradient();
-    if (rank == 1) job.lookup.send_gradients(false);
+    if (rank == 1) job.lookup.send_gradients();
     std::string sentence;
     EXPECT_EQ(status_of([&] { job.tables.load(saved); }, &sentence), SHARDREC_INVALID_STATE);
     EXPECT_NE(sentence.find("gradients of a lookup are under way"), std::string::npos) << sentence;
@@ -250,7 +252,7 @@ TEST(CheckpointApi, ReplicasAreAveragedBeforeOneIsSaved) {
     job.step(0);
     EXPECT_EQ(status_of([&] { checkpoint.commit(1); }), SHARDREC_INVALID_STATE);
     EXPECT_EQ(status_of([&] { job.tables.save(directory.path("flat")); }), SHARDREC_INVALID_STATE);
-    job.tables.sync();
+    job.tables.sync_replicas();
     job.tables.save(directory.path("flat"));
     checkpoint.commit(1);
     const auto saved = job.state();

@@ -56,20 +56,20 @@ TEST(CommSplit, NestsAndTrainsACollectionInEachPart) {
     EXPECT_OK(shardrec_model_add_table(model, "table", 6, 2, nullptr, nullptr));
     EXPECT_OK(shardrec_model_add_feature(model, 0, "id", SHARDREC_POOLING_SUM));
     Plan plan;
-    EXPECT_OK(shardrec_plan_collective(half, model, nullptr, plan.out()));
+    EXPECT_OK(shardrec_plan_collective(half, nullptr, model, nullptr, plan.out()));
     shardrec_collection* tables = nullptr;
-    EXPECT_OK(shardrec_collection_create(half, model, plan, nullptr, &tables));
+    EXPECT_OK(shardrec_collection_create(half, nullptr, model, plan, nullptr, &tables));
     std::vector<float> row = {static_cast<float>(rank), 1};
     shardrec_tensor values{};
     EXPECT_OK(shardrec_tensor_matrix(row.data(), SHARDREC_FLOAT32, 1, 2, &values));
-    EXPECT_OK(shardrec_collection_write(tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &values));
-    EXPECT_OK(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &values));
+    EXPECT_OK(shardrec_collection_write_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &values));
+    EXPECT_OK(shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &values));
     EXPECT_EQ(row[0], static_cast<float>(rank / 2 * 2 + 1));  // the part's highest rank wrote last
     // Closing the whole ends its parts, and theirs.
     EXPECT_OK(shardrec_comm_close(comm));
     EXPECT_EQ(shardrec_comm_barrier(half), SHARDREC_CLOSED);
     EXPECT_EQ(shardrec_comm_barrier(alone), SHARDREC_CLOSED);
-    EXPECT_EQ(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &values),
+    EXPECT_EQ(shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &values),
               SHARDREC_CLOSED);
     shardrec_collection_destroy(&tables);
   });

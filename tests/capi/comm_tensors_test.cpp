@@ -258,11 +258,11 @@ TEST(CommTensors, DifferentCallsAreMismatchOnEveryRank) {
 
 TEST(CommTensors, ARankThatNeverComesIsTimeoutNamingTheOperation) {
   Local group;
-  ASSERT_OK(shardrec_local_create(2, 2, group.out()));
+  ASSERT_OK(shardrec_local_create(2, 2, nullptr, group.out()));
   Comm mine;
   Comm peer;
-  ASSERT_OK(shardrec_comm_create_local(group, 0, mine.out()));
-  ASSERT_OK(shardrec_comm_create_local(group, 1, peer.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 0, nullptr, mine.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 1, nullptr, peer.out()));
   ASSERT_OK(shardrec_comm_set_f64(mine, SHARDREC_COMM_STEP_SECONDS, 0.1));
   std::vector<float> data(2);
   const shardrec_tensor tensor = view(data);

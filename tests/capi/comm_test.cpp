@@ -152,7 +152,7 @@ TEST(Comm, CallsAfterCloseAreClosed) {
     const shardrec_tensor tensor = view(value, SHARDREC_FLOAT32);
     EXPECT_EQ(shardrec_comm_all_reduce(comm, &tensor, SHARDREC_REDUCTION_SUM), SHARDREC_CLOSED);
     shardrec_plan* plan = nullptr;
-    EXPECT_EQ(shardrec_plan_collective(comm, nullptr, nullptr, &plan), SHARDREC_CLOSED);
+    EXPECT_EQ(shardrec_plan_collective(comm, nullptr, nullptr, nullptr, &plan), SHARDREC_CLOSED);
     int32_t size = 0;
     EXPECT_OK(shardrec_comm_size(comm, &size));
   });
@@ -160,11 +160,11 @@ TEST(Comm, CallsAfterCloseAreClosed) {
 
 TEST(Comm, ARankIsTakenOnce) {
   Local group;
-  ASSERT_OK(shardrec_local_create(2, 1, group.out()));
+  ASSERT_OK(shardrec_local_create(2, 1, nullptr, group.out()));
   Comm first;
-  ASSERT_OK(shardrec_comm_create_local(group, 1, first.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 1, nullptr, first.out()));
   shardrec_comm* second = nullptr;
-  EXPECT_EQ(shardrec_comm_create_local(group, 1, &second), SHARDREC_INVALID_STATE);
+  EXPECT_EQ(shardrec_comm_create_local(group, 1, nullptr, &second), SHARDREC_INVALID_STATE);
   EXPECT_EQ(second, nullptr);
   EXPECT_TRUE(contains(shardrec_last_error(), "1")) << shardrec_last_error();
 }
@@ -172,8 +172,8 @@ TEST(Comm, ARankIsTakenOnce) {
 TEST(Comm, LivesWithoutTheGroupsHandle) {
   Local group;
   Comm comm;
-  ASSERT_OK(shardrec_local_create(1, 1, group.out()));
-  ASSERT_OK(shardrec_comm_create_local(group, 0, comm.out()));
+  ASSERT_OK(shardrec_local_create(1, 1, nullptr, group.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 0, nullptr, comm.out()));
   shardrec_local_destroy(group.out());
   EXPECT_OK(shardrec_comm_barrier(comm));
   EXPECT_OK(shardrec_comm_close(comm));
@@ -181,10 +181,10 @@ TEST(Comm, LivesWithoutTheGroupsHandle) {
 
 TEST(Comm, ASecondThreadGetsBusyAndQueriesPass) {
   Local group;
-  ASSERT_OK(shardrec_local_create(2, 2, group.out()));
+  ASSERT_OK(shardrec_local_create(2, 2, nullptr, group.out()));
   Comm comms[2];
   for (int rank = 0; rank < 2; ++rank) {
-    ASSERT_OK(shardrec_comm_create_local(group, rank, comms[rank].out()));
+    ASSERT_OK(shardrec_comm_create_local(group, rank, nullptr, comms[rank].out()));
   }
   std::thread waiting([&] { EXPECT_OK(barrier_despite_probes(comms[0])); });
   wait_until_busy(comms[0]);
@@ -216,11 +216,11 @@ TEST(Comm, DestroyWithoutCloseEndsThePeersWait) {
 
 TEST(Comm, DestroyDuringTheOwnCallGivesItClosed) {
   Local group;
-  ASSERT_OK(shardrec_local_create(2, 2, group.out()));
+  ASSERT_OK(shardrec_local_create(2, 2, nullptr, group.out()));
   Comm mine;
   Comm peer;
-  ASSERT_OK(shardrec_comm_create_local(group, 0, mine.out()));
-  ASSERT_OK(shardrec_comm_create_local(group, 1, peer.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 0, nullptr, mine.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 1, nullptr, peer.out()));
   shardrec_comm* handle = mine;
   std::thread waiting(
       [&] { EXPECT_EQ(barrier_despite_probes(handle), SHARDREC_CLOSED) << shardrec_last_error(); });
@@ -232,10 +232,11 @@ TEST(Comm, DestroyDuringTheOwnCallGivesItClosed) {
 
 TEST(Comm, AbortEndsEveryWaitWithRankAndReason) {
   Local group;
-  ASSERT_OK(shardrec_local_create(3, 3, group.out()));
+  ASSERT_OK(shardrec_local_create(3, 3, nullptr, group.out()));
   std::vector<Comm> comms(3);
   for (int rank = 0; rank < 3; ++rank) {
-    ASSERT_OK(shardrec_comm_create_local(group, rank, comms[static_cast<size_t>(rank)].out()));
+    ASSERT_OK(
+        shardrec_comm_create_local(group, rank, nullptr, comms[static_cast<size_t>(rank)].out()));
   }
   std::vector<std::thread> threads;
   for (size_t rank = 0; rank < 2; ++rank) {
@@ -280,11 +281,11 @@ TEST(Comm, DeadlinesCanBeChangedAndAreKept) {
 
 TEST(Comm, ARankThatNeverComesIsTimeoutNamingRankAndOperation) {
   Local group;
-  ASSERT_OK(shardrec_local_create(2, 2, group.out()));
+  ASSERT_OK(shardrec_local_create(2, 2, nullptr, group.out()));
   Comm mine;
   Comm peer;
-  ASSERT_OK(shardrec_comm_create_local(group, 0, mine.out()));
-  ASSERT_OK(shardrec_comm_create_local(group, 1, peer.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 0, nullptr, mine.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 1, nullptr, peer.out()));
   ASSERT_OK(shardrec_comm_set_f64(mine, SHARDREC_COMM_STEP_SECONDS, 0.1));
   EXPECT_EQ(shardrec_comm_barrier(mine), SHARDREC_TIMEOUT) << shardrec_last_error();
   EXPECT_EQ(rank_of_last_error(), 1);
@@ -294,11 +295,11 @@ TEST(Comm, ARankThatNeverComesIsTimeoutNamingRankAndOperation) {
 
 TEST(Comm, OperationsTellWhoWasWaitedFor) {
   Local group;
-  ASSERT_OK(shardrec_local_create(2, 2, group.out()));
+  ASSERT_OK(shardrec_local_create(2, 2, nullptr, group.out()));
   Comm mine;
   Comm peer;
-  ASSERT_OK(shardrec_comm_create_local(group, 0, mine.out()));
-  ASSERT_OK(shardrec_comm_create_local(group, 1, peer.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 0, nullptr, mine.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 1, nullptr, peer.out()));
   const auto operations = [](shardrec_comm* comm) {
     char* text = nullptr;
     EXPECT_OK(shardrec_comm_operations_json(comm, &text));
@@ -320,8 +321,8 @@ TEST(Comm, OperationsTellWhoWasWaitedFor) {
 
   Local alone;
   Comm closed;
-  ASSERT_OK(shardrec_local_create(1, 1, alone.out()));
-  ASSERT_OK(shardrec_comm_create_local(alone, 0, closed.out()));
+  ASSERT_OK(shardrec_local_create(1, 1, nullptr, alone.out()));
+  ASSERT_OK(shardrec_comm_create_local(alone, 0, nullptr, closed.out()));
   ASSERT_OK(shardrec_comm_close(closed));
   EXPECT_TRUE(contains(operations(closed), "\"operation\": \"close\"")) << operations(closed);
 }
@@ -331,10 +332,10 @@ TEST(Comm, HandlesMayGoInAnyOrder) {
   ASSERT_OK(shardrec_live_objects(&before));
   for (int order = 0; order < 6; ++order) {
     Local group;
-    ASSERT_OK(shardrec_local_create(2, 2, group.out()));
+    ASSERT_OK(shardrec_local_create(2, 2, nullptr, group.out()));
     Comm comms[2];
     for (int rank = 0; rank < 2; ++rank) {
-      ASSERT_OK(shardrec_comm_create_local(group, rank, comms[rank].out()));
+      ASSERT_OK(shardrec_comm_create_local(group, rank, nullptr, comms[rank].out()));
     }
     std::vector<int> sequence = {0, 1, 2};
     for (int i = 0; i < order; ++i) std::next_permutation(sequence.begin(), sequence.end());

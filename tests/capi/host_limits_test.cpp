@@ -65,9 +65,9 @@ int use_kernels() {
            contains(shardrec_last_error(), "scalar");
   };
   char* text = nullptr;
-  if (!refused(shardrec_capabilities(&text))) return 2;
-  if (!refused(shardrec_probe_cached(&text))) return 3;
-  if (!refused(shardrec_probe(1, nullptr, &text))) return 4;
+  if (!refused(shardrec_capabilities_json(&text))) return 2;
+  if (!refused(shardrec_probe_cached_json(&text))) return 3;
+  if (!refused(shardrec_probe_json(1, nullptr, &text))) return 4;
   Owned<shardrec_interaction, shardrec_interaction_destroy> layer;
   if (!refused(shardrec_interaction_create(2, 8, nullptr, layer.out()))) return 5;
   Owned<shardrec_mlp, shardrec_mlp_destroy> mlp;
@@ -80,9 +80,10 @@ int use_kernels() {
     int32_t table = 0;
     if (shardrec_model_create(nullptr, model.out()) != SHARDREC_OK ||
         shardrec_model_add_table(model, "t", 10, 4, nullptr, &table) != SHARDREC_OK ||
-        shardrec_plan_collective(comm, model, nullptr, plan.out()) != SHARDREC_OK) {
+        shardrec_plan_collective(comm, nullptr, model, nullptr, plan.out()) != SHARDREC_OK) {
       wrong = 7;
-    } else if (!refused(shardrec_collection_create(comm, model, plan, nullptr, collection.out()))) {
+    } else if (!refused(shardrec_collection_create(comm, nullptr, model, plan, nullptr,
+                                                   collection.out()))) {
       wrong = 8;
     }
   });

@@ -78,7 +78,7 @@ TEST(Hpp, HandlesOfTheCApiAreTakenOver) {
   const int64_t before = shardrec::live_objects();
   {
     shardrec_metrics* handle = nullptr;
-    shardrec::check(shardrec_metrics_create(nullptr, &handle));
+    shardrec::check(shardrec_metrics_create(nullptr, nullptr, &handle));
     shardrec::Metrics metrics(handle);
     EXPECT_EQ(metrics.get(), handle);
     EXPECT_TRUE(metrics);
@@ -318,9 +318,9 @@ TEST(Hpp, PlansForTopologiesAndMeshes) {
     shardrec::Model small;
     small.add_table("t", 10, 2);
     shardrec::Mesh mesh(comm, 1);
-    EXPECT_EQ(shardrec::Plan::collective(mesh, small).box_count(0), 1);
-    EXPECT_EQ(mesh.sharding_comm().size(), 1);
-    shardrec::Comm replicas = mesh.replica_comm();
+    EXPECT_EQ(shardrec::Plan::collective(comm, mesh, small).box_count(0), 1);
+    EXPECT_EQ(mesh.comm(SHARDREC_MESH_GROUP_SHARDING).size(), 1);
+    shardrec::Comm replicas = mesh.comm(SHARDREC_MESH_GROUP_REPLICA);
     EXPECT_EQ(replicas.size(), 2);
     replicas.barrier();
   });
@@ -361,7 +361,7 @@ TEST(Hpp, TrainsAStepOnTwoRanks) {
 
     // Each row: -0.5 * (1 / 2 ranks) * its number of occurrences, 2 for both.
     std::vector<float> weights(20, 9);
-    tables.read(table, SHARDREC_TABLE_WEIGHTS, 0, 10, {weights.data(), 10, 2});
+    tables.read_range(table, SHARDREC_TABLE_WEIGHTS, 0, 10, {weights.data(), 10, 2});
     for (size_t row = 0; row < 10; ++row) {
       const float expected = row == 1 || row == 7 ? -0.5f : 0.0f;
       EXPECT_EQ(weights[2 * row], expected);
@@ -379,7 +379,7 @@ TEST(Hpp, TrainsAStepOnTwoRanks) {
     lookup.begin_without_data();
     lookup.forward(0, {nullptr, 0, 2});
     EXPECT_TRUE(lookup.all_done());
-    lookup.skip();
+    lookup.backward(SHARDREC_UPDATE_SKIP);
   });
 }
 
@@ -510,7 +510,7 @@ TEST(Hpp, MessagesGoToASinkUntilItIsTakenAway) {
 
 TEST(Hpp, TheLibraryTellsOfItself) {
   EXPECT_EQ(shardrec::api_version(), SHARDREC_API_VERSION);
-  EXPECT_NE(shardrec::capabilities().find("\"local\""), std::string::npos);
+  EXPECT_NE(shardrec::capabilities_json().find("\"local\""), std::string::npos);
   EXPECT_EQ(shardrec::hash64(""), UINT64_C(0x2d06800538d394c2));
   while (shardrec::next_log(0).has_value()) {
   }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "capi_test.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 
@@ -22,13 +23,13 @@ class Malformed : public ::testing::Test {
     ASSERT_OK(shardrec_model_add_table(model, "user", 100, 8, nullptr, nullptr));
     ASSERT_OK(shardrec_model_add_table(model, "item", 50, 4, nullptr, nullptr));
     ASSERT_OK(shardrec_model_add_feature(model, 0, "user_id", SHARDREC_POOLING_SUM));
-    ASSERT_OK(shardrec_topology_create(4, 2, topology.out()));
-    ASSERT_OK(shardrec_plan_create_empty(model, topology, plan.out()));
-    ASSERT_OK(shardrec_plan_add_box(plan, 0, 1, 0, 50, 0, 8));
-    ASSERT_OK(shardrec_plan_add_replicated(plan, 1));
-    ASSERT_OK(shardrec_control_create(control.out()));
-    ASSERT_OK(shardrec_local_create(2, 2, group.out()));
-    ASSERT_OK(shardrec_comm_create_local(group, 0, comm.out()));
+    ASSERT_OK(shardrec_topology_create(4, 2, nullptr, topology.out()));
+    ASSERT_OK(shardrec_plan_create_empty(model, topology, nullptr, plan.out()));
+    ASSERT_OK(add_box(plan, 0, 1, 0, 50, 0, 8));
+    ASSERT_OK(shardrec_plan_replicate(plan, 1, SHARDREC_REPLICATION_SAMPLES));
+    ASSERT_OK(shardrec_control_create(nullptr, control.out()));
+    ASSERT_OK(shardrec_local_create(2, 2, nullptr, group.out()));
+    ASSERT_OK(shardrec_comm_create_local(group, 0, nullptr, comm.out()));
     // A call that is wrongly accepted waits for a rank that is not there.
     ASSERT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 2));
     before = state();

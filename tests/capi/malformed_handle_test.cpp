@@ -36,7 +36,9 @@ TEST_F(Malformed, HandlesOfEveryKind) {
        [&] { return shardrec_comm_rank(as<shardrec_comm>(model.get()), &out32); },
        SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_comm is needed"},
       {"comm as a group",
-       [&] { return shardrec_comm_create_local(as<shardrec_local>(comm.get()), 1, &out_comm); },
+       [&] {
+         return shardrec_comm_create_local(as<shardrec_local>(comm.get()), 1, nullptr, &out_comm);
+       },
        SHARDREC_INVALID_HANDLE, "this is a shardrec_comm; a shardrec_local is needed"},
       {"NULL topology to JSON", [&] { return shardrec_topology_to_json(nullptr, nullptr); },
        SHARDREC_INVALID_HANDLE, "a shardrec_topology is needed"},
@@ -72,8 +74,8 @@ TEST_F(Malformed, SetsOfParameters) {
     return [function, arguments...] { return function(nullptr, arguments...); };
   };
   const std::vector<std::pair<const char*, std::function<shardrec_status()>>> on_null = {
-      {"add_parameter", call(shardrec_ddp_add_parameter, "w", nullptr, nullptr, &out64)},
-      {"add_mlp", call(shardrec_ddp_add_mlp, "net", nullptr, &out64)},
+      {"add_parameter", call(shardrec_ddp_add_parameter, "w", nullptr, nullptr, &out32)},
+      {"add_mlp", call(shardrec_ddp_add_mlp, "net", nullptr, &out32)},
       {"set_flat_gradient", call(shardrec_ddp_set_flat_gradient, &out)},
       {"set_optimizer", call(shardrec_ddp_set_optimizer, nullptr)},
       {"set_callback", call(shardrec_ddp_set_callback, nullptr, nullptr)},
@@ -95,7 +97,7 @@ TEST_F(Malformed, SetsOfParameters) {
       {"state", call(shardrec_ddp_state, 0, 0, &out)},
       {"check_equal", call(shardrec_ddp_check_equal)},
       {"broadcast", call(shardrec_ddp_broadcast, 0)},
-      {"statistics", call(shardrec_ddp_statistics, &out_text)},
+      {"statistics", call(shardrec_ddp_statistics_json, &out_text)},
   };
   for (const auto& [what, refused] : on_null) {
     expect_refused(
@@ -107,10 +109,10 @@ TEST_F(Malformed, SetsOfParameters) {
   expect_refused({
       {"model to mark_ready", [&] { return shardrec_ddp_mark_ready(model_as_ddp, 0, 1); },
        SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_ddp is needed"},
-      {"NULL stack", [&] { return shardrec_ddp_add_mlp(set, "net", nullptr, &out64); },
+      {"NULL stack", [&] { return shardrec_ddp_add_mlp(set, "net", nullptr, &out32); },
        SHARDREC_INVALID_HANDLE, "a shardrec_mlp is needed"},
       {"model as a stack",
-       [&] { return shardrec_ddp_add_mlp(set, "net", as<shardrec_mlp>(model.get()), &out64); },
+       [&] { return shardrec_ddp_add_mlp(set, "net", as<shardrec_mlp>(model.get()), &out32); },
        SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_mlp is needed"},
       {"options of another kind", [&] { return shardrec_ddp_set_optimizer(set, plan_options); },
        SHARDREC_INVALID_ARGUMENT, "OPTIMIZER"},
@@ -122,7 +124,7 @@ TEST_F(Malformed, SetsOfParameters) {
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
       {"state without out", [&] { return shardrec_ddp_state(set, 0, 0, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"statistics without out", [&] { return shardrec_ddp_statistics(set, nullptr); },
+      {"statistics without out", [&] { return shardrec_ddp_statistics_json(set, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
       {"create without out", [&] { return shardrec_ddp_create(comm, nullptr, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
@@ -141,7 +143,7 @@ TEST_F(Malformed, OutParametersThatAreMissing) {
        SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
       {"model_from_json", [&] { return shardrec_model_from_json("{}", nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"topology_create", [&] { return shardrec_topology_create(1, 1, nullptr); },
+      {"topology_create", [&] { return shardrec_topology_create(1, 1, nullptr, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
       {"topology_to_json", [&] { return shardrec_topology_to_json(topology, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
@@ -153,9 +155,9 @@ TEST_F(Malformed, OutParametersThatAreMissing) {
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
       {"plan_to_text", [&] { return shardrec_plan_to_text(plan, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
-      {"local_create", [&] { return shardrec_local_create(1, 1, nullptr); },
+      {"local_create", [&] { return shardrec_local_create(1, 1, nullptr, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"comm_create_local", [&] { return shardrec_comm_create_local(group, 1, nullptr); },
+      {"comm_create_local", [&] { return shardrec_comm_create_local(group, 1, nullptr, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
       {"comm_operations_json", [&] { return shardrec_comm_operations_json(comm, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
@@ -171,10 +173,10 @@ TEST_F(Malformed, OutParametersThatAreMissing) {
       {"options_get_text",
        [&] { return shardrec_options_get_text(plan_options, SHARDREC_OPTION_SHARDING, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
-      {"control_create", [&] { return shardrec_control_create(nullptr); },
+      {"control_create", [&] { return shardrec_control_create(nullptr, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"capabilities", [&] { return shardrec_capabilities(nullptr); }, SHARDREC_INVALID_ARGUMENT,
-       "out_text is NULL"},
+      {"capabilities", [&] { return shardrec_capabilities_json(nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
       {"live_objects", [&] { return shardrec_live_objects(nullptr); }, SHARDREC_INVALID_ARGUMENT,
        "out is NULL"},
       {"log_next", [&] { return shardrec_log_next(0, nullptr, nullptr, nullptr); },

@@ -14,7 +14,8 @@ using MemoryHandle = Owned<shardrec_memory, shardrec_memory_destroy>;
 TEST_F(Malformed, MemoryThatIsNotThere) {
   shardrec_memory* out = nullptr;
   const auto create = [&](int type, int32_t device, int64_t bytes) {
-    return shardrec_memory_create(static_cast<shardrec_device_type>(type), device, bytes, &out);
+    return shardrec_memory_create(static_cast<shardrec_device_type>(type), device, bytes, nullptr,
+                                  &out);
   };
   expect_refused({
       {"no type", [&] { return create(0, 0, 8); }, SHARDREC_INVALID_ARGUMENT, "type is 0"},
@@ -25,7 +26,8 @@ TEST_F(Malformed, MemoryThatIsNotThere) {
        "device_id is 1"},
       {"more than there is", [&] { return create(SHARDREC_DEVICE_CPU, 0, INT64_MAX); },
        SHARDREC_OUT_OF_MEMORY, "bytes"},
-      {"no out", [&] { return shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 8, nullptr); },
+      {"no out",
+       [&] { return shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 8, nullptr, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
   });
   EXPECT_EQ(out, nullptr);
@@ -40,9 +42,11 @@ TEST_F(Malformed, MemoryOfADeviceWithoutThePlugIn) {
       {
         setenv("SHARDREC_PLUGIN_PATH", "/nonexistent", 1);
         shardrec_memory* out = nullptr;
-        const shardrec_status status = shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 8, &out);
+        const shardrec_status status =
+            shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 8, nullptr, &out);
         std::fprintf(stderr, "%s: %s\n", shardrec_status_name(status), shardrec_last_error());
-        const bool plain = shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 8, &out) == SHARDREC_OK;
+        const bool plain =
+            shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 8, nullptr, &out) == SHARDREC_OK;
         std::_Exit(status == SHARDREC_UNSUPPORTED && plain ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "SHARDREC_UNSUPPORTED: .*CUDA devices need");
@@ -50,8 +54,8 @@ TEST_F(Malformed, MemoryOfADeviceWithoutThePlugIn) {
 
 TEST_F(Malformed, TensorsOfMemory) {
   MemoryHandle memory, closed;
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, memory.out()));
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, closed.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, nullptr, memory.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, nullptr, closed.out()));
   shardrec_memory* copy = closed.get();
   shardrec_memory_destroy(&copy);
   std::array<int64_t, 9> shape = {4, 4, 1, 1, 1, 1, 1, 1, 1};
@@ -119,13 +123,13 @@ TEST_F(Malformed, CopiesOfTensors) {
   const auto copy = [&](auto change) {
     shardrec_tensor changed = good;
     change(changed);
-    return shardrec_copy(&changed, &from, 0);
+    return shardrec_tensor_copy(&changed, &from, 0);
   };
   expect_refused({
-      {"no target", [&] { return shardrec_copy(nullptr, &from, 0); }, SHARDREC_INVALID_ARGUMENT,
-       "to is NULL"},
-      {"no source", [&] { return shardrec_copy(&good, nullptr, 0); }, SHARDREC_INVALID_ARGUMENT,
-       "from is NULL"},
+      {"no target", [&] { return shardrec_tensor_copy(nullptr, &from, 0); },
+       SHARDREC_INVALID_ARGUMENT, "to is NULL"},
+      {"no source", [&] { return shardrec_tensor_copy(&good, nullptr, 0); },
+       SHARDREC_INVALID_ARGUMENT, "from is NULL"},
       {"another dtype", [&] { return copy([](auto& t) { t.dtype = SHARDREC_INT32; }); },
        SHARDREC_INVALID_ARGUMENT, "from has dtype float32, to has int32"},
       {"fewer dimensions", [&] { return copy([](auto& t) { t.ndim = 1; }); },
@@ -161,7 +165,7 @@ TEST(Copies, OfTensorsOnTheCpu) {
       ASSERT_OK(shardrec_tensor_matrix(got.data(), SHARDREC_FLOAT32, 4, 3, &to));
       from.stride[0] = from_stride;
       to.stride[0] = to_stride;
-      ASSERT_OK(shardrec_copy(&to, &from, 12345)) << "a stream means nothing";
+      ASSERT_OK(shardrec_tensor_copy(&to, &from, 12345)) << "a stream means nothing";
       for (int64_t i = 0; i < static_cast<int64_t>(got.size()); ++i) {
         const int64_t row = i / to_stride, column = i % to_stride;
         const bool written = row < 4 && column < 3;

@@ -8,6 +8,7 @@
 
 #include "malformed.h"
 #include "shardrec/native.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -17,21 +18,22 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 TEST_F(Malformed, GroupsAndCommunicators) {
   const auto no_property = static_cast<shardrec_comm_property>(9);
   expect_refused({
-      {"no ranks", [&] { return shardrec_local_create(0, 1, &out_group); },
+      {"no ranks", [&] { return shardrec_local_create(0, 1, nullptr, &out_group); },
        SHARDREC_INVALID_ARGUMENT, "ranks is 0; 1 to 1024"},
-      {"negative ranks", [&] { return shardrec_local_create(-3, 1, &out_group); },
+      {"negative ranks", [&] { return shardrec_local_create(-3, 1, nullptr, &out_group); },
        SHARDREC_INVALID_ARGUMENT, "ranks is -3"},
-      {"too many ranks", [&] { return shardrec_local_create(1025, 1, &out_group); },
+      {"too many ranks", [&] { return shardrec_local_create(1025, 1, nullptr, &out_group); },
        SHARDREC_INVALID_ARGUMENT, "ranks is 1025"},
-      {"ranks_per_node 0", [&] { return shardrec_local_create(4, 0, &out_group); },
+      {"ranks_per_node 0", [&] { return shardrec_local_create(4, 0, nullptr, &out_group); },
        SHARDREC_INVALID_ARGUMENT, "ranks_per_node is 0; 1 to 4"},
-      {"ranks_per_node above ranks", [&] { return shardrec_local_create(4, 5, &out_group); },
-       SHARDREC_INVALID_ARGUMENT, "ranks_per_node is 5; 1 to 4"},
-      {"negative rank", [&] { return shardrec_comm_create_local(group, -1, &out_comm); },
+      {"ranks_per_node above ranks",
+       [&] { return shardrec_local_create(4, 5, nullptr, &out_group); }, SHARDREC_INVALID_ARGUMENT,
+       "ranks_per_node is 5; 1 to 4"},
+      {"negative rank", [&] { return shardrec_comm_create_local(group, -1, nullptr, &out_comm); },
        SHARDREC_INVALID_ARGUMENT, "rank is -1; 0 to 1"},
-      {"rank beyond", [&] { return shardrec_comm_create_local(group, 2, &out_comm); },
+      {"rank beyond", [&] { return shardrec_comm_create_local(group, 2, nullptr, &out_comm); },
        SHARDREC_INVALID_ARGUMENT, "rank is 2; 0 to 1"},
-      {"rank taken", [&] { return shardrec_comm_create_local(group, 0, &out_comm); },
+      {"rank taken", [&] { return shardrec_comm_create_local(group, 0, nullptr, &out_comm); },
        SHARDREC_INVALID_STATE, "0"},
       {"deadline 0", [&] { return shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 0); },
        SHARDREC_INVALID_ARGUMENT, "SHARDREC_COMM_STEP_SECONDS is 0"},
@@ -54,8 +56,8 @@ TEST_F(Malformed, GroupsAndCommunicators) {
 TEST_F(Malformed, SetsOfParametersThatAreCommitted) {
   Local alone;
   Comm own;
-  ASSERT_OK(shardrec_local_create(1, 1, alone.out()));
-  ASSERT_OK(shardrec_comm_create_local(alone, 0, own.out()));
+  ASSERT_OK(shardrec_local_create(1, 1, nullptr, alone.out()));
+  ASSERT_OK(shardrec_comm_create_local(alone, 0, nullptr, own.out()));
   Owned<shardrec_ddp, shardrec_ddp_destroy> set;
   ASSERT_OK(shardrec_ddp_create(own, nullptr, set.out()));
   std::array<float, 6> data{};
@@ -88,7 +90,7 @@ TEST_F(Malformed, SetsOfParametersThatAreCommitted) {
   expect_refused({
       {"commit twice", [&] { return shardrec_ddp_commit(set); }, SHARDREC_INVALID_STATE, "second"},
       {"late parameter",
-       [&] { return shardrec_ddp_add_parameter(set, "late", &view, nullptr, &out64); },
+       [&] { return shardrec_ddp_add_parameter(set, "late", &view, nullptr, &out32); },
        SHARDREC_INVALID_STATE, "\"late\""},
       {"late optimizer", [&] { return shardrec_ddp_set_optimizer(set, nullptr); },
        SHARDREC_INVALID_STATE, "commit"},
@@ -261,18 +263,18 @@ TEST_F(Malformed, Models) {
 
 TEST_F(Malformed, TopologiesAndPlans) {
   const auto box = [&](int32_t table, int32_t rank, int64_t row, int64_t rows, int64_t col,
-                       int64_t cols) {
-    return shardrec_plan_add_box(plan, table, rank, row, rows, col, cols);
-  };
+                       int64_t cols) { return add_box(plan, table, rank, row, rows, col, cols); };
   const auto read = [&](int32_t table, int32_t number) {
-    return shardrec_plan_box(plan, table, number, &out32, &out64, &out64, &out64, &out64);
+    shardrec_box out{};
+    return read_box(plan, table, number, &out);
   };
   expect_refused({
-      {"no ranks", [&] { return shardrec_topology_create(0, 1, &out_topology); },
+      {"no ranks", [&] { return shardrec_topology_create(0, 1, nullptr, &out_topology); },
        SHARDREC_INVALID_ARGUMENT, "ranks is 0"},
-      {"too many ranks", [&] { return shardrec_topology_create(1048577, 1, &out_topology); },
+      {"too many ranks",
+       [&] { return shardrec_topology_create(1048577, 1, nullptr, &out_topology); },
        SHARDREC_INVALID_ARGUMENT, "ranks is 1048577"},
-      {"ranks_per_node", [&] { return shardrec_topology_create(2, 3, &out_topology); },
+      {"ranks_per_node", [&] { return shardrec_topology_create(2, 3, nullptr, &out_topology); },
        SHARDREC_INVALID_ARGUMENT, "ranks_per_node is 3"},
       {"options of another kind",
        [&] { return shardrec_plan_create(model, topology, table_options, &out_plan); },
@@ -294,9 +296,11 @@ TEST_F(Malformed, TopologiesAndPlans) {
        "overlap"},
       {"box of a replicated table", [&] { return box(1, 0, 0, 50, 0, 4); },
        SHARDREC_INVALID_ARGUMENT, "\"item\""},
-      {"replicated with boxes", [&] { return shardrec_plan_add_replicated(plan, 0); },
+      {"replicated with boxes",
+       [&] { return shardrec_plan_replicate(plan, 0, SHARDREC_REPLICATION_SAMPLES); },
        SHARDREC_INVALID_ARGUMENT, "\"user\""},
-      {"replicated, no table", [&] { return shardrec_plan_add_replicated(plan, 5); },
+      {"replicated, no table",
+       [&] { return shardrec_plan_replicate(plan, 5, SHARDREC_REPLICATION_SAMPLES); },
        SHARDREC_INVALID_ARGUMENT, "5"},
       {"a hole", [&] { return shardrec_plan_check(plan); }, SHARDREC_INVALID_ARGUMENT, "\"user\""},
       {"count of no table", [&] { return shardrec_plan_box_count(plan, 2, &out32); },

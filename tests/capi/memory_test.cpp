@@ -112,8 +112,8 @@ TEST_F(LackOfMemory, CallsReturnOutOfMemoryAndLeaveNothingBehind) {
                                  [&] { return shardrec_model_from_json(json, copy.out()); });
   shardrec_text_free(json);
   test::Topology topology;
-  expect_survives_lack_of_memory("topology_create",
-                                 [&] { return shardrec_topology_create(4, 2, topology.out()); });
+  expect_survives_lack_of_memory(
+      "topology_create", [&] { return shardrec_topology_create(4, 2, nullptr, topology.out()); });
   test::Plan plan;
   expect_survives_lack_of_memory(
       "plan_create", [&] { return shardrec_plan_create(model, topology, options, plan.out()); });
@@ -123,13 +123,13 @@ TEST_F(LackOfMemory, CallsReturnOutOfMemoryAndLeaveNothingBehind) {
   shardrec_text_free(text);
   test::Control control;
   expect_survives_lack_of_memory("control_create",
-                                 [&] { return shardrec_control_create(control.out()); });
+                                 [&] { return shardrec_control_create(nullptr, control.out()); });
   test::Local group;
   expect_survives_lack_of_memory("local_create",
-                                 [&] { return shardrec_local_create(2, 2, group.out()); });
+                                 [&] { return shardrec_local_create(2, 2, nullptr, group.out()); });
   char* capabilities = nullptr;
   expect_survives_lack_of_memory("capabilities",
-                                 [&] { return shardrec_capabilities(&capabilities); });
+                                 [&] { return shardrec_capabilities_json(&capabilities); });
   shardrec_text_free(capabilities);
 }
 

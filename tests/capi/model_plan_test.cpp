@@ -6,6 +6,7 @@
 
 #include "capi_test.h"
 #include "shardrec/shardrec.hpp"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -122,10 +123,9 @@ std::vector<BoxNumbers> boxes_of(shardrec_plan* plan, int32_t table) {
   EXPECT_OK(shardrec_plan_box_count(plan, table, &count));
   std::vector<BoxNumbers> boxes;
   for (int32_t box = 0; box < count; ++box) {
-    BoxNumbers numbers{};
-    EXPECT_OK(shardrec_plan_box(plan, table, box, &numbers.rank, &numbers.row, &numbers.rows,
-                                &numbers.col, &numbers.cols));
-    boxes.push_back(numbers);
+    shardrec_box out{};
+    EXPECT_OK(read_box(plan, table, box, &out));
+    boxes.push_back({out.rank, out.row, out.rows, out.col, out.cols});
   }
   return boxes;
 }
@@ -133,20 +133,19 @@ std::vector<BoxNumbers> boxes_of(shardrec_plan* plan, int32_t table) {
 TEST(Plan, BoxesGivenByHandComeBackInOrder) {
   const Model model = some_model();
   Topology topology;
-  ASSERT_OK(shardrec_topology_create(3, 2, topology.out()));
+  ASSERT_OK(shardrec_topology_create(3, 2, nullptr, topology.out()));
   Plan plan;
-  ASSERT_OK(shardrec_plan_create_empty(model, topology, plan.out()));
+  ASSERT_OK(shardrec_plan_create_empty(model, topology, nullptr, plan.out()));
   EXPECT_EQ(shardrec_plan_check(plan), SHARDREC_INVALID_ARGUMENT);
-  ASSERT_OK(shardrec_plan_add_box(plan, 0, 2, 500, 443, 0, 64));
-  ASSERT_OK(shardrec_plan_add_box(plan, 0, 1, 0, 500, 40, 24));
-  ASSERT_OK(shardrec_plan_add_box(plan, 0, 1, 0, 500, 0, 40));
-  ASSERT_OK(shardrec_plan_add_replicated(plan, 1));
+  ASSERT_OK(add_box(plan, 0, 2, 500, 443, 0, 64));
+  ASSERT_OK(add_box(plan, 0, 1, 0, 500, 40, 24));
+  ASSERT_OK(add_box(plan, 0, 1, 0, 500, 0, 40));
+  ASSERT_OK(shardrec_plan_replicate(plan, 1, SHARDREC_REPLICATION_SAMPLES));
   EXPECT_OK(shardrec_plan_check(plan));
   const std::vector<BoxNumbers> expected = {
       {1, 0, 500, 0, 40}, {1, 0, 500, 40, 24}, {2, 500, 443, 0, 64}};
   EXPECT_EQ(boxes_of(plan, 0), expected);
   EXPECT_TRUE(boxes_of(plan, 1).empty());
-  EXPECT_OK(shardrec_plan_box(plan, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr));
 
   const std::string json = json_of(plan);
   Plan copy;
@@ -159,7 +158,7 @@ TEST(Plan, EveryNamedKindIsATilingAndReadsBackFromJson) {
   const Model model = some_model();
   for (const auto& [ranks, per_node] : std::vector<std::pair<int, int>>{{1, 1}, {4, 2}, {5, 2}}) {
     Topology topology;
-    ASSERT_OK(shardrec_topology_create(ranks, per_node, topology.out()));
+    ASSERT_OK(shardrec_topology_create(ranks, per_node, nullptr, topology.out()));
     for (int kind = SHARDREC_SHARDING_AUTO; kind <= SHARDREC_SHARDING_MIXED; ++kind) {
       SCOPED_TRACE(kind);
       Options options;
@@ -182,7 +181,7 @@ TEST(Plan, EveryNamedKindIsATilingAndReadsBackFromJson) {
 TEST(Plan, KeepsItsModelWhenTheModelChanges) {
   Model model = some_model();
   Topology topology;
-  ASSERT_OK(shardrec_topology_create(2, 2, topology.out()));
+  ASSERT_OK(shardrec_topology_create(2, 2, nullptr, topology.out()));
   Plan plan;
   ASSERT_OK(shardrec_plan_create(model, topology, nullptr, plan.out()));
   const std::string before = json_of(plan);
@@ -195,7 +194,7 @@ TEST(Plan, KeepsItsModelWhenTheModelChanges) {
 
 TEST(Topology, ComesBackFromJsonAndRefusesWhatIsNone) {
   Topology topology;
-  ASSERT_OK(shardrec_topology_create(6, 4, topology.out()));
+  ASSERT_OK(shardrec_topology_create(6, 4, nullptr, topology.out()));
   char* text = nullptr;
   ASSERT_OK(shardrec_topology_to_json(topology, &text));
   const std::string json = text;
@@ -238,13 +237,13 @@ TEST(Plan, BytesOfBoxesAreWhatACollectionTakes) {
           {{SHARDREC_OPTION_OPTIMIZER, optimizer}, {SHARDREC_OPTION_ROW_STATISTICS, statistics}});
       ASSERT_OK(shardrec_model_set_optimizer(model, options));
       Topology topology;
-      ASSERT_OK(shardrec_topology_create(1, 1, topology.out()));
+      ASSERT_OK(shardrec_topology_create(1, 1, nullptr, topology.out()));
       Plan plan;
-      ASSERT_OK(shardrec_plan_create_empty(model, topology, plan.out()));
-      ASSERT_OK(shardrec_plan_add_box(plan, 0, 0, 0, 500, 0, 40));
-      ASSERT_OK(shardrec_plan_add_box(plan, 0, 0, 0, 500, 40, 24));
-      ASSERT_OK(shardrec_plan_add_box(plan, 0, 0, 500, 443, 0, 64));
-      ASSERT_OK(shardrec_plan_add_replicated(plan, 1));
+      ASSERT_OK(shardrec_plan_create_empty(model, topology, nullptr, plan.out()));
+      ASSERT_OK(add_box(plan, 0, 0, 0, 500, 0, 40));
+      ASSERT_OK(add_box(plan, 0, 0, 0, 500, 40, 24));
+      ASSERT_OK(add_box(plan, 0, 0, 500, 443, 0, 64));
+      ASSERT_OK(shardrec_plan_replicate(plan, 1, SHARDREC_REPLICATION_SAMPLES));
       int64_t expected = 0;
       for (const auto& [table, boxes] : {std::pair{0, 3}, std::pair{1, 1}}) {
         for (int32_t box = 0; box < boxes; ++box) {
@@ -255,15 +254,16 @@ TEST(Plan, BytesOfBoxesAreWhatACollectionTakes) {
         }
       }
       Local group;
-      ASSERT_OK(shardrec_local_create(1, 1, group.out()));
+      ASSERT_OK(shardrec_local_create(1, 1, nullptr, group.out()));
       Comm comm;
-      ASSERT_OK(shardrec_comm_create_local(group, 0, comm.out()));
+      ASSERT_OK(shardrec_comm_create_local(group, 0, nullptr, comm.out()));
       shardrec_collection* tables = nullptr;
-      ASSERT_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
-      int64_t taken = 0;
-      EXPECT_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_BYTES_TABLES, &taken));
+      ASSERT_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
+      double taken = 0;
+      EXPECT_OK(shardrec_collection_stat(tables, SHARDREC_STAT_BYTES_TABLES, SHARDREC_ALL_TABLES,
+                                         &taken));
       shardrec_collection_destroy(&tables);
-      EXPECT_EQ(taken, expected);
+      EXPECT_EQ(taken, static_cast<double>(expected));
     }
   }
 }
@@ -271,10 +271,10 @@ TEST(Plan, BytesOfBoxesAreWhatACollectionTakes) {
 TEST(Plan, BytesAreOfBoxesThatThereAre) {
   const Model model = some_model();
   Topology topology;
-  ASSERT_OK(shardrec_topology_create(2, 2, topology.out()));
+  ASSERT_OK(shardrec_topology_create(2, 2, nullptr, topology.out()));
   Plan plan;
-  ASSERT_OK(shardrec_plan_create_empty(model, topology, plan.out()));
-  ASSERT_OK(shardrec_plan_add_replicated(plan, 1));
+  ASSERT_OK(shardrec_plan_create_empty(model, topology, nullptr, plan.out()));
+  ASSERT_OK(shardrec_plan_replicate(plan, 1, SHARDREC_REPLICATION_SAMPLES));
   int64_t weights = -1;
   int64_t states = -1;
   EXPECT_EQ(shardrec_plan_box_bytes(plan, 0, 0, &weights, &states), SHARDREC_NOT_FOUND);
@@ -287,7 +287,7 @@ TEST(Plan, BytesAreOfBoxesThatThereAre) {
 
 TEST(Control, CountsNothingBeforeTheWork) {
   Control control;
-  ASSERT_OK(shardrec_control_create(control.out()));
+  ASSERT_OK(shardrec_control_create(nullptr, control.out()));
   int64_t done = -1;
   int64_t total = -1;
   EXPECT_OK(shardrec_control_progress(control, &done, &total));
@@ -350,10 +350,10 @@ TEST(Hash, OfIdsIsThatOfTheirEightBytesModuloRows) {
 TEST(Library, TellsItsVersionAndCapabilities) {
   EXPECT_EQ(shardrec_api_version(), SHARDREC_API_VERSION);
   char* text = nullptr;
-  ASSERT_OK(shardrec_capabilities(&text));
+  ASSERT_OK(shardrec_capabilities_json(&text));
   const std::string json = take(text);
   for (const char* part :
-       {"\"version\": \"0.1.0\"", "\"api_version\": 1", "\"engines\": [\"local\"",
+       {"\"version\": \"0.2.0\"", "\"api_version\": 2", "\"engines\": [\"local\"",
         "\"devices\": [\"cpu\"", "\"cuda_devices\": [", "\"cuda_missing\": ",
         "\"cpu_targets\": [\"scalar\"", "\"cpu_target\": \"", "\"dense\": "}) {
     EXPECT_TRUE(contains(json, part)) << part << " is not in " << json;

@@ -15,13 +15,14 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
 
-std::string metrics_text() {
+std::string counters_text() {
   char* text = nullptr;
-  SR_EXPECT_OK(shardrec_metrics_text(&text));
+  SR_EXPECT_OK(shardrec_counters_text(&text));
   std::string copy = text == nullptr ? "" : text;
   shardrec_text_free(text);
   return copy;
@@ -153,14 +154,14 @@ class Observe : public ::testing::Test {
       SR_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
       SR_OK(shardrec_model_add_feature(model, 1, "g", SHARDREC_POOLING_MEAN));
       shardrec_topology* topology = nullptr;
-      SR_OK(shardrec_topology_create(2, 1, &topology));
+      SR_OK(shardrec_topology_create(2, 1, nullptr, &topology));
       shardrec_plan* plan = nullptr;
-      SR_OK(shardrec_plan_create_empty(model, topology, &plan));
-      SR_OK(shardrec_plan_add_box(plan, 0, 0, 0, 5, 0, 4));
-      SR_OK(shardrec_plan_add_box(plan, 0, 1, 5, 5, 0, 4));
-      SR_OK(shardrec_plan_add_box(plan, 1, 1, 0, 6, 0, 4));
+      SR_OK(shardrec_plan_create_empty(model, topology, nullptr, &plan));
+      SR_OK(add_box(plan, 0, 0, 0, 5, 0, 4));
+      SR_OK(add_box(plan, 0, 1, 5, 5, 0, 4));
+      SR_OK(add_box(plan, 1, 1, 0, 6, 0, 4));
       shardrec_collection* tables = nullptr;
-      SR_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+      SR_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
       shardrec_lookup* lookup = nullptr;
       SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
       // Of each rank: ids 0 1 1 7 of the first table, 2 2 3 of the second.
@@ -172,18 +173,19 @@ class Observe : public ::testing::Test {
       const shardrec_tensor counts = vector_of(lengths);
       const shardrec_tensor rows = matrix(out.data(), 2, 8);
       const shardrec_tensor slopes = matrix(gradient.data(), 2, 8);
-      SR_OK(shardrec_lookup_begin(lookup, 2, &ids, &counts, nullptr));
+      SR_OK(begin_batch(lookup, {.batch_size = 2, .values = &ids, .lengths = &counts}));
       SR_OK(shardrec_lookup_forward(lookup, 0, &rows));
       SR_OK(shardrec_lookup_set_gradient(lookup, 0, &slopes));
-      SR_OK(shardrec_lookup_backward(lookup));
+      SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
       // The ranks tell each other with the next batch, and count none of their own before.
       double imbalance = 0;
-      SR_EXPECT_OK(shardrec_collection_stat_f64(tables, SHARDREC_STAT_IMBALANCE, &imbalance));
+      SR_EXPECT_OK(shardrec_collection_stat(tables, SHARDREC_STAT_IMBALANCE, SHARDREC_ALL_TABLES,
+                                            &imbalance));
       EXPECT_EQ(imbalance, 1);
-      SR_OK(shardrec_lookup_begin(lookup, 0, nullptr, nullptr, nullptr));
+      SR_OK(begin_batch(lookup, {.batch_size = 0}));
       const shardrec_tensor none = matrix(out.data(), 0, 8);
       SR_OK(shardrec_lookup_forward(lookup, 0, &none));
-      SR_OK(shardrec_lookup_skip(lookup));
+      SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_SKIP));
       SR_OK(shardrec_comm_barrier(comm));
       look(rank, tables);
       SR_OK(shardrec_comm_barrier(comm));
@@ -195,9 +197,9 @@ class Observe : public ::testing::Test {
     });
   }
 
-  static int64_t table_stat(shardrec_collection* tables, int32_t table, shardrec_table_stat stat) {
-    int64_t value = -1;
-    SR_EXPECT_OK(shardrec_collection_table_stat_i64(tables, table, stat, &value));
+  static double table_stat(shardrec_collection* tables, int32_t table, shardrec_stat stat) {
+    double value = -1;
+    SR_EXPECT_OK(shardrec_collection_stat(tables, stat, table, &value));
     return value;
   }
 };
@@ -205,25 +207,27 @@ class Observe : public ::testing::Test {
 TEST_F(Observe, TablesCountTheirIdsAndRows) {
   run_step([](int rank, shardrec_collection* tables) {
     // Rank 0 has rows 0 to 4 of the first table: 0 1 1 of two ranks; rank 1 row 7 and the second.
-    EXPECT_EQ(table_stat(tables, 0, SHARDREC_TABLE_STAT_IDS), rank == 0 ? 6 : 2);
-    EXPECT_EQ(table_stat(tables, 1, SHARDREC_TABLE_STAT_IDS), rank == 0 ? 0 : 6);
-    EXPECT_EQ(table_stat(tables, 0, SHARDREC_TABLE_STAT_ROWS_UPDATED), rank == 0 ? 2 : 1);
-    EXPECT_EQ(table_stat(tables, 1, SHARDREC_TABLE_STAT_ROWS_UPDATED), rank == 0 ? 0 : 2);
-    EXPECT_EQ(table_stat(tables, 0, SHARDREC_TABLE_STAT_OUT_OF_RANGE), 0);
+    EXPECT_EQ(table_stat(tables, 0, SHARDREC_STAT_TABLE_IDS), rank == 0 ? 6 : 2);
+    EXPECT_EQ(table_stat(tables, 1, SHARDREC_STAT_TABLE_IDS), rank == 0 ? 0 : 6);
+    EXPECT_EQ(table_stat(tables, 0, SHARDREC_STAT_TABLE_ROWS_UPDATED), rank == 0 ? 2 : 1);
+    EXPECT_EQ(table_stat(tables, 1, SHARDREC_STAT_TABLE_ROWS_UPDATED), rank == 0 ? 0 : 2);
+    EXPECT_EQ(table_stat(tables, 0, SHARDREC_STAT_TABLE_OUT_OF_RANGE), 0);
+    EXPECT_EQ(table_stat(tables, SHARDREC_ALL_TABLES, SHARDREC_STAT_TABLE_IDS), rank == 0 ? 6 : 8);
   });
 }
 
 TEST_F(Observe, ImbalanceIsTheBusiestRankOverTheMean) {
   run_step([](int /*rank*/, shardrec_collection* tables) {
     double imbalance = 0;
-    SR_EXPECT_OK(shardrec_collection_stat_f64(tables, SHARDREC_STAT_IMBALANCE, &imbalance));
+    SR_EXPECT_OK(
+        shardrec_collection_stat(tables, SHARDREC_STAT_IMBALANCE, SHARDREC_ALL_TABLES, &imbalance));
     EXPECT_DOUBLE_EQ(imbalance, 8.0 / 7.0);  // 6 and 8 ids
   });
 }
 
-TEST_F(Observe, MetricsTextIsPrometheusAndHoldsTheCounters) {
+TEST_F(Observe, CountersTextIsPrometheusAndHoldsTheCounters) {
   run_step([](int rank, shardrec_collection* tables) {
-    const Parsed metrics = parse(metrics_text());
+    const Parsed metrics = parse(counters_text());
     const std::string me = std::to_string(rank);
     const Parsed::Labels mine = {{"rank", me}, {"collection", "0"}};
     const auto with = [&](const char* name, const std::string& value) {
@@ -238,11 +242,10 @@ TEST_F(Observe, MetricsTextIsPrometheusAndHoldsTheCounters) {
               rank == 0 ? 0 : 2);
     EXPECT_EQ(metrics.at("shardrec_table_ids_out_of_range_total", with("table", "second")), 0);
     EXPECT_DOUBLE_EQ(metrics.at("shardrec_imbalance_ratio", mine), 8.0 / 7.0);
-    const auto same = [&](const char* family, shardrec_collection_stat stat,
-                          const Parsed::Labels& labels) {
-      int64_t value = -1;
-      SR_EXPECT_OK(shardrec_collection_stat_i64(tables, stat, &value));
-      EXPECT_EQ(metrics.at(family, labels), static_cast<double>(value)) << family;
+    const auto same = [&](const char* family, shardrec_stat stat, const Parsed::Labels& labels) {
+      double value = -1;
+      SR_EXPECT_OK(shardrec_collection_stat(tables, stat, SHARDREC_ALL_TABLES, &value));
+      EXPECT_EQ(metrics.at(family, labels), value) << family;
     };
     same("shardrec_table_memory_bytes", SHARDREC_STAT_BYTES_TABLES, mine);
     same("shardrec_buffer_memory_bytes", SHARDREC_STAT_BYTES_BUFFERS, mine);
@@ -254,12 +257,13 @@ TEST_F(Observe, MetricsTextIsPrometheusAndHoldsTheCounters) {
     same("shardrec_exchange_bytes_total", SHARDREC_STAT_BYTES_GRADIENT,
          with("exchange", "gradient"));
     double seconds = 0;
-    SR_EXPECT_OK(shardrec_collection_stat_f64(tables, SHARDREC_STAT_SECONDS_UPDATE, &seconds));
+    SR_EXPECT_OK(shardrec_collection_stat(tables, SHARDREC_STAT_SECONDS_UPDATE, SHARDREC_ALL_TABLES,
+                                          &seconds));
     EXPECT_GT(seconds, 0);
     EXPECT_DOUBLE_EQ(metrics.at("shardrec_phase_seconds_total", with("phase", "update")), seconds);
     EXPECT_EQ(metrics.samples.at("shardrec_phase_seconds_total").size(), 16u);
   });
-  const Parsed after = parse(metrics_text());
+  const Parsed after = parse(counters_text());
   EXPECT_TRUE(std::isnan(after.at("shardrec_steps_total", {})));
   EXPECT_EQ(after.at("shardrec_live_objects", {}), 0);
 }
@@ -350,7 +354,7 @@ TEST_F(Observe, MetricsAndTraceCanBeReadWhileStepsRun) {
   std::atomic<bool> stop{false};
   std::thread reader([&] {
     while (!stop) {
-      parse(metrics_text());
+      parse(counters_text());
       trace_json();
     }
   });
@@ -361,32 +365,31 @@ TEST_F(Observe, MetricsAndTraceCanBeReadWhileStepsRun) {
 }
 
 TEST_F(Observe, MalformedCallsAreRefused) {
-  EXPECT_EQ(shardrec_metrics_text(nullptr), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(shardrec_counters_text(nullptr), SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(shardrec_trace_json(nullptr), SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(shardrec_trace_start(0), SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(shardrec_trace_start(-1), SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(shardrec_trace_start((1 << 24) + 1), SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(shardrec_trace_start(INT64_MAX), SHARDREC_INVALID_ARGUMENT);
   run_step([](int, shardrec_collection* tables) {
-    int64_t value = -77;
-    double real = -77;
-    EXPECT_EQ(shardrec_collection_table_stat_i64(tables, 2, SHARDREC_TABLE_STAT_IDS, &value),
-              SHARDREC_NOT_FOUND);
-    EXPECT_EQ(shardrec_collection_table_stat_i64(tables, -1, SHARDREC_TABLE_STAT_IDS, &value),
-              SHARDREC_NOT_FOUND);
-    EXPECT_EQ(
-        shardrec_collection_table_stat_i64(tables, 0, static_cast<shardrec_table_stat>(99), &value),
-        SHARDREC_INVALID_ARGUMENT);
-    EXPECT_EQ(shardrec_collection_table_stat_i64(tables, 0, SHARDREC_TABLE_STAT_IDS, nullptr),
+    double value = -77;
+    const auto stat = [&](shardrec_stat which, int32_t table) {
+      return shardrec_collection_stat(tables, which, table, &value);
+    };
+    EXPECT_EQ(stat(SHARDREC_STAT_TABLE_IDS, 2), SHARDREC_NOT_FOUND);
+    EXPECT_EQ(stat(SHARDREC_STAT_TABLE_IDS, -2), SHARDREC_NOT_FOUND);
+    EXPECT_EQ(stat(SHARDREC_STAT_STEPS, 0), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(stat(SHARDREC_STAT_SECONDS_LOOKUP, 0), SHARDREC_INVALID_ARGUMENT);
+    for (const int none : {0, 10, 110, 200, 204, 999}) {
+      EXPECT_EQ(stat(static_cast<shardrec_stat>(none), SHARDREC_ALL_TABLES),
+                SHARDREC_INVALID_ARGUMENT)
+          << none;
+    }
+    EXPECT_EQ(shardrec_collection_stat(tables, SHARDREC_STAT_STEPS, SHARDREC_ALL_TABLES, nullptr),
               SHARDREC_INVALID_ARGUMENT);
-    EXPECT_EQ(shardrec_collection_table_stat_i64(nullptr, 0, SHARDREC_TABLE_STAT_IDS, &value),
+    EXPECT_EQ(shardrec_collection_stat(nullptr, SHARDREC_STAT_STEPS, SHARDREC_ALL_TABLES, &value),
               SHARDREC_INVALID_HANDLE);
-    EXPECT_EQ(shardrec_collection_stat_f64(tables, SHARDREC_STAT_STEPS, &real),
-              SHARDREC_INVALID_ARGUMENT);
-    EXPECT_EQ(shardrec_collection_stat_i64(tables, SHARDREC_STAT_IMBALANCE, &value),
-              SHARDREC_INVALID_ARGUMENT);
     EXPECT_EQ(value, -77);
-    EXPECT_EQ(real, -77);
   });
 }
 

@@ -41,7 +41,7 @@ struct Trained {
         std::vector<float> values(kRows * kDim, -1);
         for (const int64_t width : {kDim, int64_t{1}}) {
           try {
-            tables.read(0, part, 0, kRows, {values.data(), kRows, width});
+            tables.read_range(0, part, 0, kRows, {values.data(), kRows, width});
           } catch (const Error&) {
             continue;
           }

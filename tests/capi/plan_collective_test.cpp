@@ -46,7 +46,7 @@ TEST(PlanCollective, EveryRankGetsThePlanThatPlanCreateMakes) {
           const Options options =
               options_of(SHARDREC_OPTIONS_PLAN, SHARDREC_OPTION_SHARDING, sharding);
           Plan plan;
-          EXPECT_OK(shardrec_plan_collective(comm, model, options, plan.out()));
+          EXPECT_OK(shardrec_plan_collective(comm, nullptr, model, options, plan.out()));
           EXPECT_OK(shardrec_plan_check(plan));
           plans[static_cast<size_t>(rank)] = json_of(plan);
           EXPECT_OK(shardrec_comm_close(comm));
@@ -55,7 +55,7 @@ TEST(PlanCollective, EveryRankGetsThePlanThatPlanCreateMakes) {
     const Model model = two_tables();
     const Options options = options_of(SHARDREC_OPTIONS_PLAN, SHARDREC_OPTION_SHARDING, sharding);
     Topology topology;
-    ASSERT_OK(shardrec_topology_create(kRanks, 2, topology.out()));
+    ASSERT_OK(shardrec_topology_create(kRanks, 2, nullptr, topology.out()));
     Plan expected;
     ASSERT_OK(shardrec_plan_create(model, topology, options, expected.out()));
     for (const std::string& plan : plans) EXPECT_EQ(plan, json_of(expected));
@@ -114,7 +114,8 @@ TEST(PlanCollective, ModelsThatDifferAreADisagreementNamingRankAndDifference) {
       const Model model = two_tables();
       if (rank == 2) difference.change(model);
       shardrec_plan* plan = nullptr;
-      EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_DISAGREEMENT);
+      EXPECT_EQ(shardrec_plan_collective(comm, nullptr, model, nullptr, &plan),
+                SHARDREC_DISAGREEMENT);
       EXPECT_EQ(plan, nullptr);
       EXPECT_TRUE(contains(shardrec_last_error(), difference.named)) << shardrec_last_error();
       int64_t at_fault = -1;
@@ -126,7 +127,7 @@ TEST(PlanCollective, ModelsThatDifferAreADisagreementNamingRankAndDifference) {
       EXPECT_EQ(take(table), difference.table == nullptr ? "" : difference.table);
       // The communicator lives: with the right model it works.
       const Model right = two_tables();
-      EXPECT_OK(shardrec_plan_collective(comm, right, nullptr, &plan));
+      EXPECT_OK(shardrec_plan_collective(comm, nullptr, right, nullptr, &plan));
       shardrec_plan_destroy(&plan);
       EXPECT_OK(shardrec_comm_close(comm));
     });
@@ -141,7 +142,8 @@ TEST(PlanCollective, TheFirstTableThatDiffersIsNamed) {
     EXPECT_OK(shardrec_model_add_table(model, "b", rank == 1 ? 21 : 20, 4, nullptr, nullptr));
     EXPECT_OK(shardrec_model_add_table(model, "c", 30, rank == 2 ? 8 : 4, nullptr, nullptr));
     shardrec_plan* plan = nullptr;
-    EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_DISAGREEMENT);
+    EXPECT_EQ(shardrec_plan_collective(comm, nullptr, model, nullptr, &plan),
+              SHARDREC_DISAGREEMENT);
     EXPECT_STREQ(shardrec_last_error(),
                  "rank 1 and rank 0 bring different models: the number of rows of table \"b\" is "
                  "21 on rank 1 and "
@@ -156,11 +158,13 @@ TEST(PlanCollective, OptionsThatDifferAreADisagreement) {
     const Options options = options_of(SHARDREC_OPTIONS_PLAN, SHARDREC_OPTION_SHARDING,
                                        rank == 0 ? "row_wise" : "column_wise");
     shardrec_plan* plan = nullptr;
-    EXPECT_EQ(shardrec_plan_collective(comm, model, options, &plan), SHARDREC_DISAGREEMENT);
+    EXPECT_EQ(shardrec_plan_collective(comm, nullptr, model, options, &plan),
+              SHARDREC_DISAGREEMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "column_wise on rank 1")) << shardrec_last_error();
     const Options balance =
         options_of(SHARDREC_OPTIONS_PLAN, SHARDREC_OPTION_BALANCE, rank == 0 ? "bytes" : "time");
-    EXPECT_EQ(shardrec_plan_collective(comm, model, balance, &plan), SHARDREC_DISAGREEMENT);
+    EXPECT_EQ(shardrec_plan_collective(comm, nullptr, model, balance, &plan),
+              SHARDREC_DISAGREEMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "SHARDREC_OPTION_BALANCE is time on rank 1"))
         << shardrec_last_error();
     EXPECT_OK(shardrec_comm_close(comm));
@@ -172,17 +176,19 @@ TEST(PlanCollective, WhatOneRankGetsWrongEveryRankIsTold) {
     const Model model = two_tables();
     const Options wrong = options_of(SHARDREC_OPTIONS_TABLE, SHARDREC_OPTION_INIT, "zeros");
     shardrec_plan* plan = nullptr;
-    EXPECT_EQ(shardrec_plan_collective(comm, rank == 1 ? nullptr : model.get(), nullptr, &plan),
-              SHARDREC_INVALID_HANDLE);
+    EXPECT_EQ(
+        shardrec_plan_collective(comm, nullptr, rank == 1 ? nullptr : model.get(), nullptr, &plan),
+        SHARDREC_INVALID_HANDLE);
     EXPECT_TRUE(contains(shardrec_last_error(), "rank 1")) << shardrec_last_error();
-    EXPECT_EQ(shardrec_plan_collective(comm, model, rank == 2 ? wrong.get() : nullptr, &plan),
-              SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(
+        shardrec_plan_collective(comm, nullptr, model, rank == 2 ? wrong.get() : nullptr, &plan),
+        SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "kind TABLE")) << shardrec_last_error();
-    EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, rank == 0 ? nullptr : &plan),
+    EXPECT_EQ(shardrec_plan_collective(comm, nullptr, model, nullptr, rank == 0 ? nullptr : &plan),
               SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "out is NULL")) << shardrec_last_error();
     EXPECT_EQ(plan, nullptr);
-    EXPECT_OK(shardrec_plan_collective(comm, model, nullptr, &plan));
+    EXPECT_OK(shardrec_plan_collective(comm, nullptr, model, nullptr, &plan));
     shardrec_plan_destroy(&plan);
     EXPECT_OK(shardrec_comm_close(comm));
   });

@@ -22,7 +22,7 @@ Model handle_of(const plan::Model& model) {
 void expect_mismatch(shardrec_comm* comm, shardrec_model* model, const shardrec_options* options,
                      const std::vector<std::string>& words) {
   shardrec_plan* plan = nullptr;
-  EXPECT_EQ(shardrec_plan_collective(comm, model, options, &plan), SHARDREC_DISAGREEMENT);
+  EXPECT_EQ(shardrec_plan_collective(comm, nullptr, model, options, &plan), SHARDREC_DISAGREEMENT);
   EXPECT_EQ(plan, nullptr);
   const std::string sentence = shardrec_last_error();
   for (const std::string& word : words) EXPECT_TRUE(contains(sentence, word)) << sentence;

@@ -45,11 +45,11 @@ TEST(Fork, EveryCallOfTheChildIsInvalidState) {
   ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, options.out()));
   ASSERT_OK(shardrec_model_create(nullptr, model.out()));
   ASSERT_OK(shardrec_model_add_table(model, "t", 10, 4, nullptr, nullptr));
-  ASSERT_OK(shardrec_topology_create(1, 1, topology.out()));
+  ASSERT_OK(shardrec_topology_create(1, 1, nullptr, topology.out()));
   ASSERT_OK(shardrec_plan_create(model, topology, nullptr, plan.out()));
-  ASSERT_OK(shardrec_control_create(control.out()));
-  ASSERT_OK(shardrec_local_create(2, 2, group.out()));
-  ASSERT_OK(shardrec_comm_create_local(group, 0, comm.out()));
+  ASSERT_OK(shardrec_control_create(nullptr, control.out()));
+  ASSERT_OK(shardrec_local_create(2, 2, nullptr, group.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 0, nullptr, comm.out()));
   int32_t number = 0;
   int64_t wide = 0;
   double real = 0;
@@ -70,14 +70,14 @@ TEST(Fork, EveryCallOfTheChildIsInvalidState) {
       [&] { return shardrec_plan_create(model, topology, nullptr, &new_plan); },
       [&] { return shardrec_control_cancel(control); },
       [&] { return shardrec_control_progress(control, &wide, &wide); },
-      [&] { return shardrec_comm_create_local(group, 1, &new_comm); },
+      [&] { return shardrec_comm_create_local(group, 1, nullptr, &new_comm); },
       [&] { return shardrec_comm_rank(comm, &number); },
       [&] { return shardrec_comm_barrier(comm); },
       [&] { return shardrec_comm_close(comm); },
       [&] { return shardrec_comm_abort(comm, nullptr); },
       [&] { return shardrec_comm_status(comm); },
       [&] { return shardrec_comm_get_f64(comm, SHARDREC_COMM_STEP_SECONDS, &real); },
-      [&] { return shardrec_plan_collective(comm, model, nullptr, &new_plan); },
+      [&] { return shardrec_plan_collective(comm, nullptr, model, nullptr, &new_plan); },
       [&] { return shardrec_log_next(0, nullptr, nullptr, &text); },
       [&] { return shardrec_log_set_sink(nullptr, nullptr); },
   };
@@ -98,11 +98,11 @@ TEST(Fork, EveryCallOfTheChildIsInvalidState) {
 
 TEST(Fork, TheParentMayForkWhileItsThreadsAreInsideCalls) {
   Local group;
-  ASSERT_OK(shardrec_local_create(2, 2, group.out()));
+  ASSERT_OK(shardrec_local_create(2, 2, nullptr, group.out()));
   Comm first;
   Comm second;
-  ASSERT_OK(shardrec_comm_create_local(group, 0, first.out()));
-  ASSERT_OK(shardrec_comm_create_local(group, 1, second.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 0, nullptr, first.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 1, nullptr, second.out()));
   std::atomic<pid_t> waiter{0};
   std::thread waiting([&] {
     waiter = gettid();
@@ -133,8 +133,8 @@ void exit_while_waiter_sleeps() {
 void exit_while_another_thread_waits_in_a_barrier() {
   shardrec_local* group = nullptr;
   shardrec_comm* comm = nullptr;
-  if (shardrec_local_create(2, 2, &group) != SHARDREC_OK) std::exit(1);
-  if (shardrec_comm_create_local(group, 0, &comm) != SHARDREC_OK) std::exit(2);
+  if (shardrec_local_create(2, 2, nullptr, &group) != SHARDREC_OK) std::exit(1);
+  if (shardrec_comm_create_local(group, 0, nullptr, &comm) != SHARDREC_OK) std::exit(2);
   std::thread([comm] {
     waiter = gettid();
     shardrec_comm_barrier(comm);

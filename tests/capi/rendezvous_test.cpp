@@ -79,7 +79,7 @@ TEST(Rendezvous, MalformedCallsAreRefused) {
   Local other;
   Rendezvous rendezvous;
   ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, of_plans.out()));
-  ASSERT_OK(shardrec_local_create(1, 1, other.out()));
+  ASSERT_OK(shardrec_local_create(1, 1, nullptr, other.out()));
   ASSERT_OK(shardrec_rendezvous_create(nullptr, rendezvous.out()));
   shardrec_rendezvous* out = nullptr;
   char* text = nullptr;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "capi_test.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -32,7 +33,7 @@ Model model_with(const Options& options) {
 
 shardrec_status plan_of(const Model& model, int ranks, const char* sharding, Plan& plan) {
   Topology topology;
-  EXPECT_OK(shardrec_topology_create(ranks, ranks, topology.out()));
+  EXPECT_OK(shardrec_topology_create(ranks, ranks, nullptr, topology.out()));
   Options options;
   EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, options.out()));
   EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_SHARDING, sharding));
@@ -88,11 +89,10 @@ TEST(TableLimits, ArePartOfTheModelAndHonouredByPlans) {
   ASSERT_OK(plan_of(copy, 6, "column_wise", plan));
   std::vector<int> ranks;
   for (int32_t box = 0; box < 2; ++box) {
-    int32_t rank = -1;
-    int64_t cols = 0;
-    EXPECT_OK(shardrec_plan_box(plan, 0, box, &rank, nullptr, nullptr, nullptr, &cols));
-    EXPECT_EQ(cols, 32);
-    ranks.push_back(rank);
+    shardrec_box out{};
+    EXPECT_OK(read_box(plan, 0, box, &out));
+    EXPECT_EQ(out.cols, 32);
+    ranks.push_back(out.rank);
   }
   EXPECT_EQ(ranks, (std::vector<int>{1, 3}));
   EXPECT_EQ(plan_of(copy, 6, "row_wise", plan), SHARDREC_INVALID_ARGUMENT);
@@ -123,7 +123,8 @@ TEST(TableLimits, ThatDifferBetweenRanksAreADisagreementByName) {
       }
       const Model model = model_with(options);
       shardrec_plan* plan = nullptr;
-      EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_DISAGREEMENT);
+      EXPECT_EQ(shardrec_plan_collective(comm, nullptr, model, nullptr, &plan),
+                SHARDREC_DISAGREEMENT);
       EXPECT_TRUE(contains(shardrec_last_error(), value.second)) << shardrec_last_error();
       EXPECT_OK(shardrec_comm_close(comm));
     });
@@ -134,7 +135,8 @@ TEST(TableLimits, ContradictionsAreEveryRanksError) {
   run_ranks(2, [&](shardrec_comm* comm, int) {
     const Model model = model_with(table_options({{SHARDREC_OPTION_ALLOWED_RANKS, "5"}}));
     shardrec_plan* plan = nullptr;
-    EXPECT_EQ(shardrec_plan_collective(comm, model, nullptr, &plan), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(shardrec_plan_collective(comm, nullptr, model, nullptr, &plan),
+              SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "\"user\" is allowed on ranks 5 only"))
         << shardrec_last_error();
     EXPECT_EQ(plan, nullptr);

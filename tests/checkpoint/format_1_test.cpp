@@ -168,7 +168,7 @@ class Format1 : public ::testing::Test {
     std::vector<float> all;
     const auto read = [&](int32_t table, shardrec_table_part part, int64_t rows, int64_t width) {
       std::vector<float> values(static_cast<size_t>(rows * width));
-      tables.read(table, part, 0, rows, {values.data(), rows, width});
+      tables.read_range(table, part, 0, rows, {values.data(), rows, width});
       all.insert(all.end(), values.begin(), values.end());
     };
     read(0, SHARDREC_TABLE_WEIGHTS, 5, 3);

@@ -74,7 +74,7 @@ Training::Training(Comm& comm, const Shape& shape, const std::string& root, int6
   const Plan plan = make_plan(model, shape.sharding);
   if (shape.ranks != shape.sharding) {
     mesh_.emplace(comm, shape.sharding);
-    tables_.emplace(*mesh_, model, plan);
+    tables_.emplace(comm, *mesh_, model, plan);
   } else {
     tables_.emplace(comm, model, plan);
   }
@@ -147,7 +147,7 @@ void Training::train() {
   bias_[0] -= 0.1F * bias_gradient_[0];
   lookup_->set_gradient(0, {back.data(), kBatch, kDims});
   lookup_->backward();
-  tables_->sync();
+  tables_->sync_replicas();
 }
 
 void Training::commit() {
@@ -159,7 +159,7 @@ uint64_t Training::digest() {
   std::vector<float> all;
   const auto read = [&](int32_t table, shardrec_table_part part, int64_t width) {
     std::vector<float> rows(static_cast<size_t>(kRows[table] * width));
-    tables_->read(table, part, 0, kRows[table], {rows.data(), kRows[table], width});
+    tables_->read_range(table, part, 0, kRows[table], {rows.data(), kRows[table], width});
     all.insert(all.end(), rows.begin(), rows.end());
   };
   for (int32_t table = 0; table < kTables; ++table) {

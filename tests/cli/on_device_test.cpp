@@ -116,7 +116,7 @@ TEST_F(OnDevice, TablesAreInTheDevicesMemory) {
 TEST_F(OnDevice, RanksOfAMachineTakeItsDevicesInTurn) {
   const Environment devices("SHARDREC_SIMT_DEVICES", "2");
   const auto count =
-      static_cast<int64_t>(nlohmann::json::parse(capabilities()).at("cuda_devices").size());
+      static_cast<int64_t>(nlohmann::json::parse(capabilities_json()).at("cuda_devices").size());
   const RankGroup threads{.ranks = 4, .ranks_per_node = 1};
   const RankGroup processes{.ranks = 6, .ranks_per_node = 3, .engine = "gloo"};
   const TablesOn all("cuda");
@@ -136,7 +136,7 @@ TEST_F(OnDevice, RanksOnSeveralDevicesMakeTheModelOfTheCpu) {
 }
 
 TEST_F(OnDevice, ProcessesMakeTheModelOfTheCpu) {
-  if (capabilities().find("\"gloo\"") == std::string::npos)
+  if (capabilities_json().find("\"gloo\"") == std::string::npos)
     GTEST_SKIP() << "the engine gloo was not built";
   const std::vector<std::string> processes{"--ranks", "2", "--engine", "gloo"};
   std::vector<std::string> on_device = processes;

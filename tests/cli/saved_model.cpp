@@ -11,7 +11,7 @@ namespace {
 std::vector<float> read_part(Collection& tables, int32_t table, shardrec_table_part part,
                              int64_t rows, int64_t columns) {
   std::vector<float> values(static_cast<size_t>(rows * columns));
-  tables.read(table, part, 0, rows, {values.data(), rows, columns});
+  tables.read_range(table, part, 0, rows, {values.data(), rows, columns});
   return values;
 }
 

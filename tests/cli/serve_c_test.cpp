@@ -129,8 +129,8 @@ Sample make_sample(const ServedModel& model, uint64_t seed) {
 
 std::string scored(const Scorer& scorer, const Sample& sample) {
   std::vector<float> score(1);
-  scorer.predict(1, {sample.dense.data(), 1, std::ssize(sample.dense)}, sample.batch.ids,
-                 sample.batch.lengths, score);
+  scorer.predict({.batch_size = 1, .values = sample.batch.ids, .lengths = sample.batch.lengths},
+                 {sample.dense.data(), 1, std::ssize(sample.dense)}, score);
   char text[64];
   std::snprintf(text, sizeof text, "score %.9g", static_cast<double>(score[0]));
   return text;

@@ -40,7 +40,7 @@ TEST(DdpApi, BackwardOfAStackMarksItsLayersAndASecondOneInAStepIsRefused) {
     Ddp ddp;
     ASSERT_OK(shardrec_ddp_create(comm, small_buckets(), ddp.out()));
     ASSERT_OK(shardrec_ddp_add_parameter(ddp, "other", &value, &slope, nullptr));
-    int64_t first = -1;
+    int32_t first = -1;
     ASSERT_OK(shardrec_ddp_add_mlp(ddp, "net", mlp, &first));
     EXPECT_EQ(first, 1);
     ASSERT_OK(shardrec_ddp_set_optimizer(ddp, nullptr));
@@ -83,7 +83,7 @@ TEST(DdpApi, AStackIsInOneSetAtATimeAndEitherMayBeDestroyedFirst) {
         << "the set holds views of the parameters";
     shardrec_ddp_destroy(first.out());
     ASSERT_OK(train(mlp, 1)) << "a set that is gone wants no marks";
-    int64_t at = -1;
+    int32_t at = -1;
     ASSERT_OK(shardrec_ddp_add_mlp(second, "net", mlp, &at));
     EXPECT_EQ(at, 0) << "what was refused has left nothing behind";
     ASSERT_OK(shardrec_ddp_set_optimizer(second, nullptr));
@@ -309,12 +309,12 @@ TEST(DdpApi, StatisticsCountStepsAndBytesPerBucket) {
   run_ranks(2, [](shardrec_comm* comm, int) {
     HostSet set(comm, small_buckets(), {300, 2, 400});
     char* text = nullptr;
-    EXPECT_EQ(shardrec_ddp_statistics(set.ddp, &text), SHARDREC_INVALID_STATE);
+    EXPECT_EQ(shardrec_ddp_statistics_json(set.ddp, &text), SHARDREC_INVALID_STATE);
     ASSERT_OK(shardrec_ddp_commit(set.ddp));
     for (int step = 0; step < 3; ++step) ASSERT_OK(shardrec_ddp_all_reduce(set.ddp));
     ASSERT_OK(shardrec_ddp_begin(set.ddp, 0));
     ASSERT_OK(shardrec_ddp_end(set.ddp));
-    ASSERT_OK(shardrec_ddp_statistics(set.ddp, &text));
+    ASSERT_OK(shardrec_ddp_statistics_json(set.ddp, &text));
     const auto json = nlohmann::json::parse(take(text));
     EXPECT_EQ(json.at("ranks"), 2);
     EXPECT_EQ(json.at("parameters"), 3);

@@ -34,7 +34,7 @@ void record(void* context, int32_t bucket) {
        {shardrec_ddp_step(ddp), shardrec_ddp_end(ddp), shardrec_ddp_wait(ddp),
         shardrec_ddp_begin(ddp, 1), shardrec_ddp_zero_gradients(ddp),
         shardrec_ddp_clip_grad_norm(ddp, 1, nullptr), shardrec_ddp_set_learning_rate(ddp, 1),
-        shardrec_ddp_check_equal(ddp), shardrec_ddp_statistics(ddp, &text)}) {
+        shardrec_ddp_check_equal(ddp), shardrec_ddp_statistics_json(ddp, &text)}) {
     calls.statuses.push_back(status);
   }
 }

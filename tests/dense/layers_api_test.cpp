@@ -145,7 +145,7 @@ TEST(LayersApi, GradientsAddUpOverMicroBatchesUntilTheyAreZeroed) {
     EXPECT_OK(shardrec_mlp_forward(mlp, &input, &output));
     EXPECT_OK(shardrec_mlp_backward(mlp, &dy, nullptr));
   };
-  EXPECT_OK(shardrec_mlp_zero_gradient(added));
+  EXPECT_OK(shardrec_mlp_zero_gradients(added));
   EXPECT_EQ(shardrec_mlp_step(added), SHARDREC_INVALID_STATE) << "no backward yet";
   shardrec_tensor bias{};
   ASSERT_OK(shardrec_mlp_parameter(added, 3, &bias, nullptr));
@@ -159,13 +159,13 @@ TEST(LayersApi, GradientsAddUpOverMicroBatchesUntilTheyAreZeroed) {
   ASSERT_OK(shardrec_mlp_step(added));
   EXPECT_EQ(*static_cast<const float*>(bias.data), before - 2);
   EXPECT_EQ(bias_gradient(added), 2) << "a step leaves the gradients";
-  ASSERT_OK(shardrec_mlp_zero_gradient(added));
+  ASSERT_OK(shardrec_mlp_zero_gradients(added));
   EXPECT_EQ(bias_gradient(added), 0);
   ASSERT_OK(shardrec_mlp_step(added));
   EXPECT_EQ(*static_cast<const float*>(bias.data), before - 2);
   backward(added, second);
   EXPECT_EQ(bias_gradient(added), 1);
-  EXPECT_EQ(shardrec_mlp_zero_gradient(nullptr), SHARDREC_INVALID_HANDLE);
+  EXPECT_EQ(shardrec_mlp_zero_gradients(nullptr), SHARDREC_INVALID_HANDLE);
 }
 
 TEST(LayersApi, MalformedCallsAreRefusedByName) {
@@ -366,7 +366,7 @@ TEST(LayersApi, DdpRefusesMalformedParametersAndNamesAMismatch) {
 TEST(LayersApi, MetricsCountOverRanksAndRefuseBadSamples) {
   run_ranks(2, [&](shardrec_comm* comm, int rank) {
     Metrics metrics;
-    ASSERT_OK(shardrec_metrics_create(comm, metrics.out()));
+    ASSERT_OK(shardrec_metrics_create(comm, nullptr, metrics.out()));
     std::vector<float> p = {0.25F, rank == 0 ? 0.5F : 0.75F}, y = {0, 1}, bad = {0, 2};
     const shardrec_tensor predicted = vector(p), labels = vector(y), wrong = vector(bad);
     double value = -1;
@@ -385,7 +385,7 @@ TEST(LayersApi, MetricsCountOverRanksAndRefuseBadSamples) {
     EXPECT_EQ(shardrec_metrics_compute(metrics), SHARDREC_CLOSED);
   });
   Metrics alone;
-  ASSERT_OK(shardrec_metrics_create(nullptr, alone.out()));
+  ASSERT_OK(shardrec_metrics_create(nullptr, nullptr, alone.out()));
   EXPECT_OK(shardrec_metrics_compute(alone));
 }
 

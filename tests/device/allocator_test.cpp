@@ -1,4 +1,4 @@
-// Memory of the device from the program (shardrec_set_device_allocator).
+// Memory of the device from the program (shardrec_device_set_allocator).
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -15,10 +15,10 @@ namespace {
 class ProgramAllocator {
  public:
   explicit ProgramAllocator(int64_t most) : left_(most) {
-    EXPECT_OK(shardrec_set_device_allocator(allocate, release, this));
+    EXPECT_OK(shardrec_device_set_allocator(allocate, release, this));
   }
   ~ProgramAllocator() {
-    EXPECT_OK(shardrec_set_device_allocator(nullptr, nullptr, nullptr));
+    EXPECT_OK(shardrec_device_set_allocator(nullptr, nullptr, nullptr));
     EXPECT_EQ(bytes_.size(), 0) << "blocks were not given back";
   }
   ProgramAllocator(const ProgramAllocator&) = delete;
@@ -89,7 +89,7 @@ TEST_F(AllocatorOfTheProgram, MayHaveNone) {
 
 TEST(AllocatorArguments, AreBothOrNone) {
   EXPECT_EQ(
-      shardrec_set_device_allocator(
+      shardrec_device_set_allocator(
           [](void*, int32_t, int64_t, int64_t) -> void* { return nullptr; }, nullptr, nullptr),
       SHARDREC_INVALID_ARGUMENT);
   EXPECT_TRUE(contains(shardrec_last_error(), "one of them is NULL")) << shardrec_last_error();

@@ -6,6 +6,7 @@
 #include "device/held_streams.h"
 #include "device/rank_on_device.h"
 #include "shardrec/native.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -60,7 +61,8 @@ TEST_F(CallerStreams, OrderWhatIsReadAndWritten) {
     send(lengths);
     go_on_during([&] {
       ASSERT_OK(
-          shardrec_lookup_begin(device.lookup(), kBatch, &ids_there, &lengths_there, nullptr));
+          begin_batch(device.lookup(),
+                      {.batch_size = kBatch, .values = &ids_there, .lengths = &lengths_there}));
     });
     overwrite(ids);
     overwrite(lengths);
@@ -71,11 +73,12 @@ TEST_F(CallerStreams, OrderWhatIsReadAndWritten) {
     send(gradient);
     ASSERT_OK(shardrec_lookup_set_gradient(device.lookup(), 0, &gradient_there));
     overwrite(gradient);
-    go_on_during([&] { ASSERT_OK(shardrec_lookup_backward(device.lookup())); });
+    go_on_during(
+        [&] { ASSERT_OK(shardrec_lookup_backward(device.lookup(), SHARDREC_UPDATE_APPLY)); });
     caller_.wait();
     ASSERT_EQ(std::memcmp(out.pinned.data(), batch.out.data(), out.pinned.size()), 0) << s;
   }
-  ASSERT_OK(shardrec_collection_synchronize(device.tables()));
+  ASSERT_OK(shardrec_collection_wait_device(device.tables()));
   EXPECT_EQ(cpu.rows(), device.rows());
 }
 
@@ -95,9 +98,9 @@ TEST_F(CallerStreams, AreOfTheDevice) {
 TEST_F(CallerStreams, MeanNothingOnTheCpu) {
   Rank cpu(-1);
   EXPECT_OK(shardrec_lookup_set_stream(cpu.lookup(), 12345));
-  EXPECT_OK(shardrec_collection_synchronize(cpu.tables()));
+  EXPECT_OK(shardrec_collection_wait_device(cpu.tables()));
   EXPECT_EQ(shardrec_lookup_set_stream(nullptr, 0), SHARDREC_INVALID_HANDLE);
-  EXPECT_EQ(shardrec_collection_synchronize(nullptr), SHARDREC_INVALID_HANDLE);
+  EXPECT_EQ(shardrec_collection_wait_device(nullptr), SHARDREC_INVALID_HANDLE);
 }
 
 // Also where the device fails in the last operation of begin: it can be called again.
@@ -116,7 +119,8 @@ TEST_F(CallerStreams, BeginIsCalledAgainAfterAFailure) {
           const auto lengths =
               vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
           const auto begin = [&] {
-            return shardrec_lookup_begin(rank.lookup(), kBatch, &ids, &lengths, nullptr);
+            return begin_batch(rank.lookup(),
+                               {.batch_size = kBatch, .values = &ids, .lengths = &lengths});
           };
           fail_operation(failures + 1, kIllegalAddress);
           const shardrec_status status = begin();
@@ -146,7 +150,7 @@ TEST_F(CallerStreams, HearOfFailuresWhenTheyWait) {
         const PinnedMemory anything(2);
         compute::cuda::host::table().copy(other.handle(), anything.data(), anything.data() + 1, 1);
         compute::cuda::host::table().wait_for_stream(other.handle());
-        const shardrec_status status = shardrec_collection_synchronize(rank.tables());
+        const shardrec_status status = shardrec_collection_wait_device(rank.tables());
         std::fprintf(stderr, "%s: %s\n", shardrec_status_name(status), shardrec_last_error());
         std::_Exit(status == SHARDREC_DEVICE_ERROR ? 0 : 1);
       },

@@ -1,4 +1,4 @@
-// What shardrec_capabilities says of CUDA devices: each of them where there are some, and in one sentence why there
+// What shardrec_capabilities_json says of CUDA devices: each of them where there are some, and in one sentence why there
 // are none. Each test asks in a process of its own, which has loaded no plug-in and used no device.
 #include <nlohmann/json.hpp>
 
@@ -11,7 +11,7 @@ namespace {
 
 nlohmann::json capabilities() {
   char* text = nullptr;
-  EXPECT_OK(shardrec_capabilities(&text));
+  EXPECT_OK(shardrec_capabilities_json(&text));
   return nlohmann::json::parse(take(text));
 }
 

@@ -7,6 +7,7 @@
 #include "device/device_arrays.h"
 #include "device/in_child.h"
 #include "device/rank_on_device.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -27,7 +28,7 @@ class CollectionOnDevice : public DeviceTest {
     rank.step(vector_at(ids.data(), SHARDREC_INT64, batch.ids.size(), true),
               vector_at(lengths.data(), SHARDREC_INT32, batch.lengths.size(), true),
               matrix_at(out.data(), true), matrix_at(gradient.data(), true));
-    ASSERT_OK(shardrec_collection_synchronize(rank.tables()));  // the arrays have another stream
+    ASSERT_OK(shardrec_collection_wait_device(rank.tables()));  // the arrays have another stream
     const std::vector<std::byte> bytes = out.bytes();
     std::memcpy(batch.out.data(), bytes.data(), bytes.size());
   }
@@ -61,7 +62,7 @@ TEST_F(CollectionOnDevice, RefusesDevicesThatThereAreNotAndTensorsOfOthers) {
   ASSERT_OK(shardrec_lookup_create(cpu.tables(), nullptr, &lookup));
   const auto ids = vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), true);
   const auto lengths = vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
-  EXPECT_OK(shardrec_lookup_begin(lookup, kBatch, &ids, &lengths, nullptr));
+  EXPECT_OK(begin_batch(lookup, {.batch_size = kBatch, .values = &ids, .lengths = &lengths}));
   const auto out = matrix_at(batch.out.data(), false);
   EXPECT_EQ(shardrec_lookup_forward(lookup, 0, &out), SHARDREC_INVALID_BATCH);
   shardrec_lookup_destroy(&lookup);
@@ -75,12 +76,12 @@ TEST_F(CollectionOnDevice, IsOnOneKindOfDeviceOnAllRanks) {
     ASSERT_OK(shardrec_model_create(nullptr, model.out()));
     ASSERT_OK(shardrec_model_add_table(model, "t", kRows, kDim, nullptr, &table));
     ASSERT_OK(shardrec_model_add_feature(model, table, "f", SHARDREC_POOLING_SUM));
-    ASSERT_OK(shardrec_plan_collective(comm, model, nullptr, plan.out()));
+    ASSERT_OK(shardrec_plan_collective(comm, nullptr, model, nullptr, plan.out()));
     Options options;
     ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, options.out()));
     ASSERT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEVICE, rank - 1));
     shardrec_collection* tables = nullptr;
-    EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &tables),
+    EXPECT_EQ(shardrec_collection_create(comm, nullptr, model, plan, options, &tables),
               SHARDREC_DISAGREEMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "option DEVICE")) << shardrec_last_error();
     shardrec_collection_destroy(&tables);
@@ -117,7 +118,7 @@ TEST_F(CollectionOnDevice, TrainsAfterMemoryRanOut) {
   const auto out = matrix_at(batch.out.data(), false);
   const auto gradient = matrix_at(batch.gradient.data(), false);
   fail_allocation(1);
-  ASSERT_EQ(shardrec_lookup_begin(rank.lookup(), kBatch, &ids, &lengths, nullptr),
+  ASSERT_EQ(begin_batch(rank.lookup(), {.batch_size = kBatch, .values = &ids, .lengths = &lengths}),
             SHARDREC_OUT_OF_MEMORY);
   fail_allocation(0);
   for (int step = 0; step < 2; ++step) rank.step(ids, lengths, out, gradient);
@@ -135,7 +136,7 @@ TEST(CollectionOnOneOfDevices, UsesNoOther) {
     const auto out = matrix_at(batch.out.data(), false);
     const auto gradient = matrix_at(batch.gradient.data(), false);
     for (int step = 0; step < 2; ++step) rank.step(ids, lengths, out, gradient);
-    ASSERT_OK(shardrec_collection_synchronize(rank.tables()));
+    ASSERT_OK(shardrec_collection_wait_device(rank.tables()));
     EXPECT_EQ(of_plugin<uint64_t()>("simt_devices_with_contexts")(), 0b010U);
   });
 }
@@ -156,7 +157,7 @@ TEST_F(CollectionOnDevice, SaysThatTheDeviceFailed) {
         constexpr int kIllegalAddress = 700;
         of_plugin<void(int64_t, int)>("simt_fail_operation")(1, kIllegalAddress);
         const shardrec_status status =
-            shardrec_lookup_begin(rank.lookup(), kBatch, &ids, &lengths, nullptr);
+            begin_batch(rank.lookup(), {.batch_size = kBatch, .values = &ids, .lengths = &lengths});
         std::fprintf(stderr, "%s: %s\n", shardrec_status_name(status), shardrec_last_error());
         std::_Exit(status == SHARDREC_DEVICE_ERROR ? 0 : 1);
       },

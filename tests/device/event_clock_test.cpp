@@ -17,6 +17,7 @@
 #include "device/rank_on_device.h"
 #include "embedding/tables/counters.h"
 #include "shardrec/observe.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -113,7 +114,7 @@ TEST_F(EventClocks, ForgetTheOldestOfTooManyPlaces) {
 
 double seconds_of_phases() {
   char* text = nullptr;
-  EXPECT_OK(shardrec_metrics_text(&text));
+  EXPECT_OK(shardrec_counters_text(&text));
   const std::string all = text;
   shardrec_text_free(text);
   double sum = 0;
@@ -141,7 +142,8 @@ TEST_F(EventClocks, CountThePhasesOfSteps) {
   const auto out = matrix_at(batch.out.data(), false);
   const auto seconds_of_step = [&](bool held) {
     const double counted = seconds_of_phases();
-    EXPECT_OK(shardrec_lookup_begin(device.lookup(), kBatch, &ids, &lengths, nullptr));
+    EXPECT_OK(
+        begin_batch(device.lookup(), {.batch_size = kBatch, .values = &ids, .lengths = &lengths}));
     EXPECT_OK(shardrec_lookup_forward(device.lookup(), 0, &out));
     compute::cuda::host::require(
         compute::cuda::host::table().fill(caller_.handle(), gradient->data, 0,
@@ -153,9 +155,9 @@ TEST_F(EventClocks, CountThePhasesOfSteps) {
       later = std::thread([&] { go_on_later(); });
     }
     EXPECT_OK(shardrec_lookup_set_gradient(device.lookup(), 0, &on_device));
-    EXPECT_OK(shardrec_lookup_backward(device.lookup()));
+    EXPECT_OK(shardrec_lookup_backward(device.lookup(), SHARDREC_UPDATE_APPLY));
     if (held) later.join();
-    EXPECT_OK(shardrec_collection_synchronize(device.tables()));
+    EXPECT_OK(shardrec_collection_wait_device(device.tables()));
     return seconds_of_phases() - counted;
   };
   // Once more where the processor had other things to do.

@@ -52,7 +52,7 @@ class MemoryHandles : public HeldStreamsTest {
 
 TEST_F(MemoryHandles, AreZerosOfTheDevice) {
   MemoryHandle memory;
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, memory.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, nullptr, memory.out()));
   const shardrec_tensor there = tensor(memory, 0, SHARDREC_FLOAT32, {1000});
   EXPECT_EQ(there.device_type, SHARDREC_DEVICE_CUDA);
   EXPECT_EQ(there.device_id, 0);
@@ -60,7 +60,7 @@ TEST_F(MemoryHandles, AreZerosOfTheDevice) {
   std::vector<float> values = counted(1000);
   shardrec_tensor back{};
   ASSERT_OK(shardrec_tensor_vector(values.data(), SHARDREC_FLOAT32, 1000, &back));
-  ASSERT_OK(shardrec_copy(&back, &there, 0));
+  ASSERT_OK(shardrec_tensor_copy(&back, &there, 0));
   EXPECT_EQ(values, std::vector<float>(1000));
 }
 
@@ -81,9 +81,9 @@ TEST_F(MemoryHandles, KeepWhatIsCopiedThereAndOn) {
       for (size_t i = 0; i < bytes; ++i) given[i] = static_cast<unsigned char>(i * 7 + 1);
       MemoryHandle first, second;
       ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, static_cast<int64_t>(bytes),
-                                       first.out()));
+                                       nullptr, first.out()));
       ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, static_cast<int64_t>(bytes),
-                                       second.out()));
+                                       nullptr, second.out()));
       const auto rows_of = [&](void* data, bool on_device, int64_t rows_apart) {
         shardrec_tensor view{};
         EXPECT_OK(shardrec_tensor_matrix(data, dtype, kCount, kColumns, &view));
@@ -97,9 +97,9 @@ TEST_F(MemoryHandles, KeepWhatIsCopiedThereAndOn) {
       const shardrec_tensor apart =
           rows_of(tensor(second, 0, dtype, {kCount, kColumns}).data, true, stride);
       const shardrec_tensor to = rows_of(got.data(), false, stride);
-      ASSERT_OK(shardrec_copy(&there, &from, 0));
-      ASSERT_OK(shardrec_copy(&apart, &there, caller_.number()));
-      ASSERT_OK(shardrec_copy(&to, &apart, caller_.number()));
+      ASSERT_OK(shardrec_tensor_copy(&there, &from, 0));
+      ASSERT_OK(shardrec_tensor_copy(&apart, &there, caller_.number()));
+      ASSERT_OK(shardrec_tensor_copy(&to, &apart, caller_.number()));
       for (int64_t r = 0; r < kCount; ++r) {
         const size_t at = static_cast<size_t>(r * stride) * element;
         const size_t used = kColumns * element;
@@ -118,13 +118,13 @@ TEST_F(MemoryHandles, TakeLongRowsThatLieApart) {
   std::vector<float> given = counted(kRowsThere * (kColumns + 1));
   std::vector<float> got(given.size());
   MemoryHandle memory;
-  ASSERT_OK(
-      shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, kRowsThere * kColumns * 4, memory.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, kRowsThere * kColumns * 4, nullptr,
+                                   memory.out()));
   const shardrec_tensor there = tensor(memory, 0, SHARDREC_FLOAT32, {kRowsThere, kColumns});
   const shardrec_tensor from = here(given, kRowsThere, kColumns, kColumns + 1);
   const shardrec_tensor to = here(got, kRowsThere, kColumns, kColumns + 1);
-  ASSERT_OK(shardrec_copy(&there, &from, 0));
-  ASSERT_OK(shardrec_copy(&to, &there, 0));
+  ASSERT_OK(shardrec_tensor_copy(&there, &from, 0));
+  ASSERT_OK(shardrec_tensor_copy(&to, &there, 0));
   for (int64_t r = 0; r < kRowsThere; ++r) {
     given[static_cast<size_t>((r + 1) * (kColumns + 1) - 1)] = 0;  // between rows
   }
@@ -133,8 +133,8 @@ TEST_F(MemoryHandles, TakeLongRowsThatLieApart) {
 
 TEST_F(MemoryHandles, AreReadAndWrittenInTheOrderOfTheCallersStream) {
   MemoryHandle first, second;
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, first.out()));
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, second.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, nullptr, first.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, nullptr, second.out()));
   const shardrec_tensor a = tensor(first, 0, SHARDREC_FLOAT32, {1000});
   const shardrec_tensor b = tensor(second, 0, SHARDREC_FLOAT32, {1000});
   std::vector<float> given = counted(1000), got(1000), other(1000);
@@ -144,36 +144,36 @@ TEST_F(MemoryHandles, AreReadAndWrittenInTheOrderOfTheCallersStream) {
   // The call between tensors of the device returns while what it follows is held.
   hold_(caller_.number());
   caller_.copy(a.data, pinned.data(), 4000);
-  ASSERT_OK(shardrec_copy(&b, &a, caller_.number()));
+  ASSERT_OK(shardrec_tensor_copy(&b, &a, caller_.number()));
   compute::cuda::host::require(compute::cuda::host::table().fill(caller_.handle(), a.data, 0, 4000),
                                "overwrite what was copied");
   // Another stream does not wait for it.
   shardrec_tensor out{};
   ASSERT_OK(shardrec_tensor_vector(other.data(), SHARDREC_FLOAT32, 1000, &out));
-  ASSERT_OK(shardrec_copy(&out, &b, 0));
+  ASSERT_OK(shardrec_tensor_copy(&out, &b, 0));
   EXPECT_EQ(other, std::vector<float>(1000)) << "the copy took place before its stream came to it";
 
   shardrec_tensor to{};
   ASSERT_OK(shardrec_tensor_vector(got.data(), SHARDREC_FLOAT32, 1000, &to));
-  go_on_during([&] { ASSERT_OK(shardrec_copy(&to, &b, caller_.number())); });
+  go_on_during([&] { ASSERT_OK(shardrec_tensor_copy(&to, &b, caller_.number())); });
   EXPECT_EQ(got, given);
-  ASSERT_OK(shardrec_copy(&to, &a, caller_.number()));
+  ASSERT_OK(shardrec_tensor_copy(&to, &a, caller_.number()));
   EXPECT_EQ(got, std::vector<float>(1000));
 
   // Memory of the CPU that devices copy to by themselves is written when the call returns.
   MemoryHandle on_cpu;
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 4000, on_cpu.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 4000, nullptr, on_cpu.out()));
   const shardrec_tensor direct = tensor(on_cpu, 0, SHARDREC_FLOAT32, {1000});
   hold_(caller_.number());
   go_on_during([&] {
-    ASSERT_OK(shardrec_copy(&direct, &b, caller_.number()));
+    ASSERT_OK(shardrec_tensor_copy(&direct, &b, caller_.number()));
     EXPECT_EQ(std::memcmp(direct.data, given.data(), 4000), 0);
   });
 
   // What the caller enqueues behind a copy to the device finds it made.
   const shardrec_tensor from = out;
   std::iota(other.begin(), other.end(), 1.0F);
-  ASSERT_OK(shardrec_copy(&a, &from, caller_.number()));
+  ASSERT_OK(shardrec_tensor_copy(&a, &from, caller_.number()));
   std::memset(pinned.data(), 0, 4000);
   caller_.copy(pinned.data(), a.data, 4000);
   caller_.wait();
@@ -187,23 +187,23 @@ TEST_F(MemoryHandles, GoWhenTheLegacyDefaultStreamIsThroughWithThem) {
   ASSERT_OK(shardrec_tensor_vector(given.data(), SHARDREC_FLOAT32, 1000, &from));
   ASSERT_OK(shardrec_tensor_vector(got.data(), SHARDREC_FLOAT32, 1000, &to));
   MemoryHandle kept;
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, kept.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, nullptr, kept.out()));
   const shardrec_tensor b = tensor(kept, 0, SHARDREC_FLOAT32, {1000});
   compute::cuda::host::Event gate(0);
   {
     MemoryHandle memory;
-    ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, memory.out()));
+    ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, nullptr, memory.out()));
     const shardrec_tensor a = tensor(memory, 0, SHARDREC_FLOAT32, {1000});
-    ASSERT_OK(shardrec_copy(&a, &from, 0));
+    ASSERT_OK(shardrec_tensor_copy(&a, &from, 0));
     hold_(caller_.number());
     gate.record(caller_);
     gate.hold_up_caller(0);
-    ASSERT_OK(shardrec_copy(&b, &a, 0));
+    ASSERT_OK(shardrec_tensor_copy(&b, &a, 0));
   }
   // What is given back is overwritten by CUDA on the CPU: memory that is given back too early has time for it.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   go_on_();
-  ASSERT_OK(shardrec_copy(&to, &b, 0));
+  ASSERT_OK(shardrec_tensor_copy(&to, &b, 0));
   EXPECT_EQ(got, given);
 }
 
@@ -223,7 +223,7 @@ TEST_F(MemoryHandles, TrainAStepLikeTheCpu) {
   ASSERT_OK(shardrec_lookup_weight_gradient(cpu.lookup(), &of_weights_here));
 
   MemoryHandle memory;
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 1 << 16, memory.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 1 << 16, nullptr, memory.out()));
   int64_t used = 0;
   const auto there = [&](const shardrec_tensor& like) {
     const std::vector<int64_t> shape(like.shape, like.shape + like.ndim);
@@ -236,18 +236,18 @@ TEST_F(MemoryHandles, TrainAStepLikeTheCpu) {
   };
   const auto ids_there = there(ids), lengths_there = there(lengths), out_there = there(out),
              gradient_there = there(gradient), of_weights_there = there(of_weights_here);
-  ASSERT_OK(shardrec_copy(&ids_there, &ids, 0));
-  ASSERT_OK(shardrec_copy(&lengths_there, &lengths, 0));
-  ASSERT_OK(shardrec_copy(&gradient_there, &gradient, 0));
+  ASSERT_OK(shardrec_tensor_copy(&ids_there, &ids, 0));
+  ASSERT_OK(shardrec_tensor_copy(&lengths_there, &lengths, 0));
+  ASSERT_OK(shardrec_tensor_copy(&gradient_there, &gradient, 0));
   device.step(ids_there, lengths_there, out_there, gradient_there);
   std::vector<float> got(batch.out.size());
   const auto got_here = matrix_at(got.data(), false);
-  ASSERT_OK(shardrec_copy(&got_here, &out_there, 0));
+  ASSERT_OK(shardrec_tensor_copy(&got_here, &out_there, 0));
   EXPECT_EQ(got, batch.out);
   ASSERT_OK(shardrec_lookup_weight_gradient(device.lookup(), &of_weights_there));
   const auto fetched =
       vector_at(got_of_weights.data(), SHARDREC_FLOAT32, got_of_weights.size(), false);
-  ASSERT_OK(shardrec_copy(&fetched, &of_weights_there, 0));
+  ASSERT_OK(shardrec_tensor_copy(&fetched, &of_weights_there, 0));
   EXPECT_NE(of_weights[0], 0);
   EXPECT_EQ(got_of_weights, of_weights);
   EXPECT_EQ(cpu.rows(), device.rows());
@@ -257,7 +257,7 @@ TEST_F(MemoryHandles, AreGivenBack) {
   const int64_t before = live_allocations_();
   for (const shardrec_device_type type : {SHARDREC_DEVICE_CPU, SHARDREC_DEVICE_CUDA}) {
     MemoryHandle memory;
-    ASSERT_OK(shardrec_memory_create(type, 0, 1000, memory.out()));
+    ASSERT_OK(shardrec_memory_create(type, 0, 1000, nullptr, memory.out()));
     EXPECT_EQ(live_allocations_(), before + 1) << "memory of the CPU is pinned too";
   }
   stream_->wait();
@@ -266,10 +266,10 @@ TEST_F(MemoryHandles, AreGivenBack) {
 
 TEST_F(MemoryHandles, AreRefusedWithASentence) {
   MemoryHandle memory;
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, memory.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, nullptr, memory.out()));
   shardrec_memory* out = nullptr;
   const auto create = [&](int32_t device, int64_t bytes) {
-    return shardrec_memory_create(SHARDREC_DEVICE_CUDA, device, bytes, &out);
+    return shardrec_memory_create(SHARDREC_DEVICE_CUDA, device, bytes, nullptr, &out);
   };
   const shardrec_tensor good = tensor(memory, 0, SHARDREC_FLOAT32, {16});
   std::vector<float> values(16);
@@ -278,7 +278,7 @@ TEST_F(MemoryHandles, AreRefusedWithASentence) {
   const auto copy_of = [&](auto change, int64_t stream = 0) {
     shardrec_tensor changed = good;
     change(changed);
-    return shardrec_copy(&on_cpu, &changed, stream);
+    return shardrec_tensor_copy(&on_cpu, &changed, stream);
   };
   expect_refused({
       {"no such device", [&] { return create(7, 64); }, SHARDREC_INVALID_ARGUMENT,
@@ -295,13 +295,13 @@ TEST_F(MemoryHandles, AreRefusedWithASentence) {
       {"pinned memory for rows that lie apart",
        [&] {
          MemoryHandle fresh;
-         EXPECT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, fresh.out()));
+         EXPECT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, nullptr, fresh.out()));
          shardrec_tensor apart = tensor(fresh, 0, SHARDREC_FLOAT32, {4, 2});
          apart.stride[0] = 4;
          const auto to = here(values, 4, 2, 4);
          const compute::cuda::host::Stream other(0);  // has no pinned memory yet
          fail_allocation_(1);
-         return shardrec_copy(&to, &apart, other.number());
+         return shardrec_tensor_copy(&to, &apart, other.number());
        },
        SHARDREC_OUT_OF_MEMORY, "pin 64 bytes"},
       {"copy from no device", [&] { return copy_of([](auto& t) { t.device_id = 7; }); },
@@ -316,12 +316,12 @@ TEST_F(MemoryHandles, AreRefusedWithASentence) {
        [&] {
          shardrec_tensor other = good;
          other.device_id = 1;
-         return shardrec_copy(&other, &good, 0);
+         return shardrec_tensor_copy(&other, &good, 0);
        },
        SHARDREC_UNSUPPORTED, "from is on CUDA device 0, to on device 1"},
   });
   EXPECT_EQ(out, nullptr);
-  EXPECT_OK(shardrec_copy(&on_cpu, &good, 0)) << "as before";
+  EXPECT_OK(shardrec_tensor_copy(&on_cpu, &good, 0)) << "as before";
   EXPECT_OK(create(0, 64));
   shardrec_memory_destroy(&out);
 }
@@ -330,7 +330,7 @@ TEST_F(MemoryHandles, AreRefusedWithASentence) {
 TEST_F(MemoryHandles, AreThereWithoutRoomToPinThem) {
   MemoryHandle memory;
   fail_allocation_(1);
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, memory.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, nullptr, memory.out()));
   const shardrec_tensor zeros = tensor(memory, 0, SHARDREC_FLOAT32, {16});
   EXPECT_EQ(std::bit_cast<uintptr_t>(zeros.data) % 64, 0);
   EXPECT_EQ(std::memcmp(zeros.data, std::vector<float>(16).data(), 64), 0);
@@ -339,7 +339,7 @@ TEST_F(MemoryHandles, AreThereWithoutRoomToPinThem) {
 // No stride of an empty tensor counts: those that no number holds are 0.
 TEST_F(MemoryHandles, HaveEmptyTensorsOfAnySizes) {
   MemoryHandle memory;
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, memory.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, nullptr, memory.out()));
   const shardrec_tensor empty = tensor(memory, 64, SHARDREC_FLOAT32, {0, INT64_MAX, 4});
   EXPECT_EQ(empty.shape[1], INT64_MAX);
   EXPECT_EQ(empty.stride[1], 4);
@@ -348,7 +348,7 @@ TEST_F(MemoryHandles, HaveEmptyTensorsOfAnySizes) {
 
 TEST_F(MemoryHandles, AreClosedOnce) {
   MemoryHandle memory;
-  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, memory.out()));
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, nullptr, memory.out()));
   shardrec_memory* copy = memory.get();
   shardrec_memory_destroy(&copy);
   EXPECT_EQ(copy, nullptr);
@@ -365,13 +365,13 @@ TEST_F(MemoryHandles, HearOfFailures) {
       {
         MemoryHandle memory;
         constexpr int kIllegalAddress = 700;
-        EXPECT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, memory.out()));
+        EXPECT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, nullptr, memory.out()));
         const shardrec_tensor there = tensor(memory, 0, SHARDREC_FLOAT32, {16});
         std::vector<float> values(16);
         shardrec_tensor to{};
         EXPECT_OK(shardrec_tensor_vector(values.data(), SHARDREC_FLOAT32, 16, &to));
         of_plugin<void(int64_t, int)>("simt_fail_operation")(1, kIllegalAddress);
-        const shardrec_status status = shardrec_copy(&to, &there, 0);
+        const shardrec_status status = shardrec_tensor_copy(&to, &there, 0);
         std::fprintf(stderr, "%s: %s\n", shardrec_status_name(status), shardrec_last_error());
         shardrec_memory_destroy(memory.out());
         std::_Exit(status == SHARDREC_DEVICE_ERROR ? 0 : 1);

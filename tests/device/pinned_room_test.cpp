@@ -8,6 +8,7 @@
 #include "compute/cuda/host/memory.h"
 #include "device/held_streams.h"
 #include "device/rank_on_device.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -54,7 +55,8 @@ TEST_F(GrowingPinnedMemory, OfBadBatchesWaitsForNoDevice) {
   const auto out = matrix_at(batch.out.data(), false);
   const auto refuse = [&](Array& ids, int64_t id) {
     const auto values = vector_at(ids.data(), SHARDREC_INT64, batch.ids.size(), true);
-    EXPECT_OK(shardrec_lookup_begin(rank.lookup(), kBatch, &values, &bags, nullptr));
+    EXPECT_OK(
+        begin_batch(rank.lookup(), {.batch_size = kBatch, .values = &values, .lengths = &bags}));
     EXPECT_EQ(shardrec_lookup_forward(rank.lookup(), 0, &out), SHARDREC_INVALID_BATCH);
     EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(id))) << shardrec_last_error();
   };

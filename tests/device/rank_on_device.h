@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "capi/capi_test.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 
@@ -15,8 +16,8 @@ inline constexpr int64_t kBatch = 40;
 class Rank {
  public:
   explicit Rank(int64_t device, bool weight_gradient = false) {
-    EXPECT_OK(shardrec_local_create(1, 1, group_.out()));
-    EXPECT_OK(shardrec_comm_create_local(group_, 0, comm_.out()));
+    EXPECT_OK(shardrec_local_create(1, 1, nullptr, group_.out()));
+    EXPECT_OK(shardrec_comm_create_local(group_, 0, nullptr, comm_.out()));
     EXPECT_OK(shardrec_model_create(nullptr, model_.out()));
     Options optimizer;
     EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, optimizer.out()));
@@ -26,11 +27,11 @@ class Rank {
     int32_t index = 0;
     EXPECT_OK(shardrec_model_add_table(model_, "t", kRows, kDim, nullptr, &index));
     EXPECT_OK(shardrec_model_add_feature(model_, index, "f", SHARDREC_POOLING_MEAN));
-    EXPECT_OK(shardrec_plan_collective(comm_, model_, nullptr, plan_.out()));
+    EXPECT_OK(shardrec_plan_collective(comm_, nullptr, model_, nullptr, plan_.out()));
     Options options;
     EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, options.out()));
     EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEVICE, device));
-    status_ = shardrec_collection_create(comm_, model_, plan_, options, &tables_);
+    status_ = shardrec_collection_create(comm_, nullptr, model_, plan_, options, &tables_);
     if (status_ == SHARDREC_OK) {
       Options of_lookup;
       EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, of_lookup.out()));
@@ -52,17 +53,18 @@ class Rank {
 
   void step(const shardrec_tensor& ids, const shardrec_tensor& lengths, const shardrec_tensor& out,
             const shardrec_tensor& gradient) {
-    ASSERT_OK(shardrec_lookup_begin(lookup_, kBatch, &ids, &lengths, nullptr));
+    ASSERT_OK(begin_batch(lookup_, {.batch_size = kBatch, .values = &ids, .lengths = &lengths}));
     ASSERT_OK(shardrec_lookup_forward(lookup_, 0, &out));
     ASSERT_OK(shardrec_lookup_set_gradient(lookup_, 0, &gradient));
-    ASSERT_OK(shardrec_lookup_backward(lookup_));
+    ASSERT_OK(shardrec_lookup_backward(lookup_, SHARDREC_UPDATE_APPLY));
   }
 
   std::vector<float> rows() {
     std::vector<float> all(kRows * kDim);
     shardrec_tensor tensor{};
     EXPECT_OK(shardrec_tensor_matrix(all.data(), SHARDREC_FLOAT32, kRows, kDim, &tensor));
-    EXPECT_OK(shardrec_collection_read(tables_, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &tensor));
+    EXPECT_OK(
+        shardrec_collection_read_range(tables_, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &tensor));
     return all;
   }
 

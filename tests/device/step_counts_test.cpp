@@ -7,6 +7,7 @@
 #include "device/device_arrays.h"
 #include "device/of_plugin.h"
 #include "device/rank_on_device.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -74,12 +75,13 @@ class StepCounts : public DeviceTest {
       const auto out = matrix_at(outputs[static_cast<size_t>(comm.rank())]->data(), true);
       const auto take_steps = [&] {
         for (int64_t s = 0; s < kSteps; ++s) {
-          shardrec::check(shardrec_lookup_begin(step.get(), kBatch, &values, &bags, nullptr));
+          shardrec::check(
+              begin_batch(step.get(), {.batch_size = kBatch, .values = &values, .lengths = &bags}));
           shardrec::check(shardrec_lookup_forward(step.get(), 0, &out));
           shardrec::check(shardrec_lookup_set_gradient(step.get(), 0, &given));
           step.backward();
         }
-        tables.synchronize();
+        tables.wait_device();
       };
       const auto count = [&](Counts& into) {
         comm.barrier();

@@ -8,6 +8,7 @@
 
 #include "support/eventually.h"
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -45,11 +46,15 @@ struct Batch {
     const shardrec_tensor* values = has_values ? &values_tensor : nullptr;
     const shardrec_tensor* w = has_weights ? &weights_tensor : nullptr;
     if (by_offsets) {
-      return shardrec_lookup_begin_offsets(lookup, batch_size, values,
-                                           has_offsets ? &offsets_tensor : nullptr, w);
+      return begin_batch(lookup, {.batch_size = batch_size,
+                                  .values = values,
+                                  .offsets = has_offsets ? &offsets_tensor : nullptr,
+                                  .weights = w});
     }
-    return shardrec_lookup_begin(lookup, batch_size, values,
-                                 has_lengths ? &lengths_tensor : nullptr, w);
+    return begin_batch(lookup, {.batch_size = batch_size,
+                                .values = values,
+                                .lengths = has_lengths ? &lengths_tensor : nullptr,
+                                .weights = w});
   }
 };
 
@@ -251,8 +256,8 @@ struct Rank {
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, kind));
     shardrec_plan* plan = nullptr;
-    SR_EXPECT_OK(shardrec_plan_collective(comm, model, options, &plan));
-    SR_EXPECT_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+    SR_EXPECT_OK(shardrec_plan_collective(comm, nullptr, model, options, &plan));
+    SR_EXPECT_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
     SR_EXPECT_OK(shardrec_lookup_create(tables, nullptr, &lookup));
     shardrec_plan_destroy(&plan);
     shardrec_options_destroy(&options);
@@ -268,7 +273,8 @@ struct Rank {
   std::vector<float> weights() {
     std::vector<float> rows(kRows * kDim);
     const shardrec_tensor tensor = matrix(rows.data(), kRows, kDim);
-    SR_EXPECT_OK(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &tensor));
+    SR_EXPECT_OK(
+        shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &tensor));
     return rows;
   }
   int64_t step() {
@@ -289,7 +295,7 @@ struct Rank {
     SR_OK(batch.begin(lookup));
     SR_OK(forward());
     SR_OK(set_gradient());
-    SR_OK(shardrec_lookup_backward(lookup));
+    SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
   }
 };
 
@@ -339,7 +345,8 @@ TEST_P(BadBatch, OneRanksDefectIsToldToAllAndTrainingGoesOn) {
       EXPECT_EQ(own.weights(), before);
       EXPECT_EQ(own.step(), static_cast<int64_t>(c) + 1);
       EXPECT_EQ(own.set_gradient(), SHARDREC_INVALID_STATE);
-      EXPECT_EQ(shardrec_lookup_backward(own.lookup), SHARDREC_INVALID_STATE);
+      EXPECT_EQ(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY),
+                SHARDREC_INVALID_STATE);
       own.good_step();
       EXPECT_NE(own.weights(), before);
     }
@@ -394,7 +401,7 @@ TEST(BadBatches, ABadOutputOrGradientIsThisRanksAloneAndMayBeTriedAgain) {
       EXPECT_EQ(shardrec_lookup_set_gradient(own.lookup, 0, &wrong), SHARDREC_INVALID_ARGUMENT);
     }
     SR_OK(own.set_gradient());
-    SR_OK(shardrec_lookup_backward(own.lookup));
+    SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY));
     EXPECT_EQ(own.step(), 1);
   });
 }
@@ -409,7 +416,7 @@ TEST(BadBatches, ARankWithoutAGradientMakesTheStepInvalidOnAll) {
     if (rank != 1) {
       SR_OK(own.set_gradient());
     }
-    EXPECT_EQ(shardrec_lookup_backward(own.lookup), SHARDREC_INVALID_BATCH);
+    EXPECT_EQ(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY), SHARDREC_INVALID_BATCH);
     EXPECT_EQ(error_number(SHARDREC_ERROR_RANK), 1);
     EXPECT_EQ(error_text(SHARDREC_ERROR_OPERATION), "backward");
     EXPECT_EQ(own.weights(), before);
@@ -428,9 +435,9 @@ TEST(BadBatches, OneSkipMeansThatNobodyUpdates) {
     SR_OK(own.forward());
     SR_OK(own.set_gradient());
     if (rank == 2) {
-      SR_OK(shardrec_lookup_skip(own.lookup));
+      SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_SKIP));
     } else {
-      SR_OK(shardrec_lookup_backward(own.lookup));
+      SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY));
     }
     EXPECT_EQ(own.step(), 0);
     EXPECT_EQ(own.weights(), before);
@@ -451,7 +458,7 @@ TEST(BadBatches, ARankThatEndsEarlyTakesPartUntilAllAreDone) {
       if (more) {
         SR_OK(batch.begin(own.lookup));
       } else {
-        SR_OK(shardrec_lookup_begin(own.lookup, 0, nullptr, nullptr, nullptr));
+        SR_OK(begin_batch(own.lookup, {.batch_size = 0}));
       }
       const shardrec_tensor out_tensor = matrix(out.data(), more ? kBatch : 0, 2 * kDim);
       SR_OK(shardrec_lookup_forward(own.lookup, 0, &out_tensor));
@@ -461,7 +468,7 @@ TEST(BadBatches, ARankThatEndsEarlyTakesPartUntilAllAreDone) {
       if (done == 1) break;
       const shardrec_tensor gradient_tensor = matrix(gradient.data(), more ? kBatch : 0, 2 * kDim);
       SR_OK(shardrec_lookup_set_gradient(own.lookup, 0, &gradient_tensor));
-      SR_OK(shardrec_lookup_backward(own.lookup));
+      SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY));
     }
     EXPECT_EQ(steps, 4);
     EXPECT_EQ(own.step(), 4);
@@ -528,8 +535,9 @@ TEST(BadBatches, DifferentCallsAreAMismatchOnBothSides) {
       SR_OK(batch.begin(own.lookup));
       std::vector<float> rows(kRows * kDim);
       const shardrec_tensor tensor = matrix(rows.data(), kRows, kDim);
-      EXPECT_EQ(shardrec_collection_read(own.tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &tensor),
-                SHARDREC_MISMATCH)
+      EXPECT_EQ(
+          shardrec_collection_read_range(own.tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &tensor),
+          SHARDREC_MISMATCH)
           << shardrec_last_error();
     }
   });

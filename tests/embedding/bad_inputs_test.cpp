@@ -7,6 +7,7 @@
 
 #include "embedding/half_matrix.h"
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -57,14 +58,17 @@ struct Batch {
       return has ? &tensor : nullptr;
     };
     if (plain) {
-      return shardrec_lookup_begin(lookup, batch_size, given(has_values, values_tensor),
-                                   given(has_lengths, lengths_tensor),
-                                   given(has_weights, weights_tensor));
+      return begin_batch(lookup, {.batch_size = batch_size,
+                                  .values = given(has_values, values_tensor),
+                                  .lengths = given(has_lengths, lengths_tensor),
+                                  .weights = given(has_weights, weights_tensor)});
     }
-    return shardrec_lookup_begin_variable(
-        lookup, batch_size, given(has_sizes, sizes_tensor), given(has_inverse, inverse_tensor),
-        given(has_values, values_tensor), given(has_lengths, lengths_tensor),
-        given(has_weights, weights_tensor));
+    return begin_batch(lookup, {.batch_size = batch_size,
+                                .values = given(has_values, values_tensor),
+                                .lengths = given(has_lengths, lengths_tensor),
+                                .weights = given(has_weights, weights_tensor),
+                                .batch_sizes = given(has_sizes, sizes_tensor),
+                                .inverse = given(has_inverse, inverse_tensor)});
   }
 };
 
@@ -247,11 +251,11 @@ struct Rank {
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, kind));
     shardrec_plan* plan = nullptr;
-    SR_EXPECT_OK(shardrec_plan_collective(comm, model, options, &plan));
+    SR_EXPECT_OK(shardrec_plan_collective(comm, nullptr, model, options, &plan));
     shardrec_options_destroy(&options);
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OUTPUT_DTYPE, dtype));
-    SR_EXPECT_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+    SR_EXPECT_OK(shardrec_collection_create(comm, nullptr, model, plan, options, &tables));
     SR_EXPECT_OK(shardrec_lookup_create(tables, nullptr, &lookup));
     shardrec_options_destroy(&options);
     shardrec_plan_destroy(&plan);
@@ -269,8 +273,10 @@ struct Rank {
     std::vector<float> u(15);
     const shardrec_tensor t_tensor = matrix(t.data(), 10, 4);
     const shardrec_tensor u_tensor = matrix(u.data(), 5, 3);
-    SR_EXPECT_OK(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 10, &t_tensor));
-    SR_EXPECT_OK(shardrec_collection_read(tables, 1, SHARDREC_TABLE_WEIGHTS, 0, 5, &u_tensor));
+    SR_EXPECT_OK(
+        shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 10, &t_tensor));
+    SR_EXPECT_OK(
+        shardrec_collection_read_range(tables, 1, SHARDREC_TABLE_WEIGHTS, 0, 5, &u_tensor));
     t.insert(t.end(), u.begin(), u.end());
     return t;
   }
@@ -302,7 +308,7 @@ struct Rank {
     SR_OK(batch.begin(lookup));
     for (int32_t output = 0; output < 3; ++output) SR_OK(forward(output));
     for (int32_t output = 0; output < 3; ++output) SR_OK(set_gradient(output));
-    SR_OK(shardrec_lookup_backward(lookup));
+    SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
   }
 };
 
@@ -416,7 +422,7 @@ TEST_P(BadOutput, IsThisRanksAloneAndMayBeTriedAgain) {
     for (const int32_t output : {1, 2, 0}) SR_OK(own.set_gradient(output));
     if (rank == 1) try_all(shardrec_lookup_set_gradient);
     const std::vector<float> memory_of_tables = own.weights();
-    SR_OK(shardrec_lookup_backward(own.lookup));
+    SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY));
     EXPECT_EQ(own.step(), 1);
     EXPECT_NE(own.weights(), memory_of_tables);
   });
@@ -438,7 +444,8 @@ TEST(MissingGradient, OfOneOutputIsInvalidOnAllAndOfAnEmptyOneIsNotMissed) {
           SR_OK(own.set_gradient(output));
         }
       }
-      EXPECT_EQ(shardrec_lookup_backward(own.lookup), SHARDREC_INVALID_BATCH);
+      EXPECT_EQ(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY),
+                SHARDREC_INVALID_BATCH);
       EXPECT_EQ(error_number(SHARDREC_ERROR_RANK), 1);
       EXPECT_EQ(error_number(SHARDREC_ERROR_VALUE), missing);
     }
@@ -458,7 +465,7 @@ TEST(MissingGradient, OfOneOutputIsInvalidOnAllAndOfAnEmptyOneIsNotMissed) {
         SR_OK(own.set_gradient(output));
       }
     }
-    SR_OK(shardrec_lookup_backward(own.lookup));
+    SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY));
     EXPECT_EQ(own.step(), 1);
     // A rank with bags but without samples needs none at all.
     Batch none;
@@ -472,7 +479,7 @@ TEST(MissingGradient, OfOneOutputIsInvalidOnAllAndOfAnEmptyOneIsNotMissed) {
     SR_OK(none.begin(own.lookup));
     SR_OK(own.forward(0));
     for (int32_t output = 0; rank == 0 && output < 3; ++output) SR_OK(own.set_gradient(output));
-    SR_OK(shardrec_lookup_backward(own.lookup));
+    SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY));
     EXPECT_EQ(own.step(), 2);
   });
 }
@@ -506,7 +513,7 @@ TEST(WeightGradient, IsAskedForByAllRanksOrTheForwardIsAMismatchAndTheCommunicat
     for (int32_t output = 0; output < 3; ++output) SR_OK(own.forward(output));
     for (int32_t output = 0; output < 3; ++output) SR_OK(own.set_gradient(output));
     EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, &tensor), SHARDREC_INVALID_STATE);
-    SR_OK(shardrec_lookup_backward(own.lookup));
+    SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY));
     SR_OK(shardrec_lookup_weight_gradient(own.lookup, &tensor));
     EXPECT_EQ(values[7], 0);  // dropped
     EXPECT_EQ(values[3], 0);  // of a sequence
@@ -522,7 +529,7 @@ TEST(WeightGradient, IsAskedForByAllRanksOrTheForwardIsAMismatchAndTheCommunicat
     tensor = vector_of(values);
     EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, &tensor), SHARDREC_INVALID_STATE);
     SR_OK(own.forward(0));
-    SR_OK(shardrec_lookup_skip(own.lookup));
+    SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_SKIP));
     EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, &tensor), SHARDREC_INVALID_STATE);
     shardrec_lookup_destroy(&lookup);
   });
@@ -542,7 +549,7 @@ TEST(BagsWithoutSamples, LeaveTheirRowsAsTheyAreUnderSgd) {
     SR_OK(batch.begin(own.lookup));
     SR_OK(own.forward(0));
     SR_OK(own.set_gradient(0));
-    SR_OK(shardrec_lookup_backward(own.lookup));
+    SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY));
     const std::vector<float> after = own.weights();
     for (size_t i = 0; i < before.size(); ++i) {
       const bool touched = i / 4 == 1 || i / 4 == 2;

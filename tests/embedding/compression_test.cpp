@@ -475,12 +475,12 @@ TEST(CompressionOptions, MustBeTheSameOnAllRanks) {
       SR_OK(shardrec_model_add_table(model, "t", 10, 4, nullptr, nullptr));
       SR_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
       shardrec_plan* plan = nullptr;
-      SR_OK(shardrec_plan_collective(comm, model, nullptr, &plan));
+      SR_OK(shardrec_plan_collective(comm, nullptr, model, nullptr, &plan));
       shardrec_options* options = nullptr;
       SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
       SR_OK(shardrec_options_set_text(options, key, rank == 2 ? "int8" : "bfloat16"));
       shardrec_collection* tables = nullptr;
-      EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &tables),
+      EXPECT_EQ(shardrec_collection_create(comm, nullptr, model, plan, options, &tables),
                 SHARDREC_DISAGREEMENT);
       const std::string sentence = shardrec_last_error();
       EXPECT_NE(sentence.find(key == SHARDREC_OPTION_FORWARD_COMPRESSION ? "FORWARD_COMPRESSION"

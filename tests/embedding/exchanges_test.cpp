@@ -33,8 +33,7 @@ std::shared_ptr<Collection> everything(const std::shared_ptr<comm::local::Group>
                 {.rank = 0, .cells = {.row = 0, .rows = kRows, .col = 0, .cols = kDim / 2}});
   plan::add_box(plan, model, 0,
                 {.rank = 1, .cells = {.row = 0, .rows = kRows, .col = kDim / 2, .cols = kDim / 2}});
-  plan::add_replicated(plan, model, 1);
-  plan::set_replication(plan, model, 1, SHARDREC_REPLICATION_ROWS);
+  plan::replicate(plan, model, 1, SHARDREC_REPLICATION_ROWS);
   return std::make_shared<Collection>(comm::local::join(group, rank), model, plan,
                                       CollectionOptions{.threads = 1});
 }

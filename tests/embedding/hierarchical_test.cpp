@@ -147,12 +147,12 @@ void expect_refused(shardrec_status status, const std::string& words,
     SR_OK(shardrec_model_add_table(model, "t", 10, 4, nullptr, nullptr));
     SR_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
     shardrec_plan* plan = nullptr;
-    SR_OK(shardrec_plan_collective(comm, model, nullptr, &plan));
+    SR_OK(shardrec_plan_collective(comm, nullptr, model, nullptr, &plan));
     shardrec_options* options = nullptr;
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
     choose(rank, options);
     shardrec_collection* tables = nullptr;
-    EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &tables), status);
+    EXPECT_EQ(shardrec_collection_create(comm, nullptr, model, plan, options, &tables), status);
     const std::string sentence = shardrec_last_error();
     EXPECT_NE(sentence.find("HIERARCHICAL"), std::string::npos) << sentence;
     EXPECT_NE(sentence.find(words), std::string::npos) << sentence;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -43,7 +44,7 @@ Trained train(int ranks, const char* sharding, const char* optimizer, double max
     SR_OK(shardrec_model_set_optimizer(model, options));
     shardrec_options_destroy(&options);
     shardrec_topology* topology = nullptr;
-    SR_OK(shardrec_topology_create(ranks, ranks, &topology));
+    SR_OK(shardrec_topology_create(ranks, ranks, nullptr, &topology));
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_OK(shardrec_options_set_text(options, SHARDREC_OPTION_SHARDING, sharding));
     shardrec_plan* plan = nullptr;
@@ -53,7 +54,7 @@ Trained train(int ranks, const char* sharding, const char* optimizer, double max
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 3));
     SR_OK(shardrec_options_set_text(options, SHARDREC_OPTION_GRADIENT_DIVISOR, "none"));
     shardrec_collection* tables = nullptr;
-    SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+    SR_OK(shardrec_collection_create(comm, nullptr, model, plan, options, &tables));
     shardrec_options_destroy(&options);
     shardrec_lookup* lookup = nullptr;
     SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
@@ -71,18 +72,19 @@ Trained train(int ranks, const char* sharding, const char* optimizer, double max
     const auto read = [&](std::vector<float>& weights) {
       std::vector<float> all(static_cast<size_t>(kRows * kDim));
       const shardrec_tensor view = test::matrix(all.data(), kRows, kDim);
-      SR_OK(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view));
+      SR_OK(shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view));
       if (rank == 0) weights = all;
     };
     read(trained.before);
     const shardrec_tensor ids_view = test::vector_of(ids);
     const shardrec_tensor lengths_view = test::vector_of(lengths);
-    SR_OK(shardrec_lookup_begin(lookup, last - first, &ids_view, &lengths_view, nullptr));
+    SR_OK(begin_batch(lookup,
+                      {.batch_size = last - first, .values = &ids_view, .lengths = &lengths_view}));
     const shardrec_tensor out_view = test::matrix(out.data(), last - first, kDim);
     SR_OK(shardrec_lookup_forward(lookup, 0, &out_view));
     const shardrec_tensor gradient_view = test::matrix(gradient.data(), last - first, kDim);
     SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient_view));
-    SR_OK(shardrec_lookup_backward(lookup));
+    SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
     read(trained.after);
     shardrec_lookup_destroy(&lookup);
     shardrec_collection_destroy(&tables);

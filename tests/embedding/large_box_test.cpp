@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -26,12 +27,12 @@ TEST(LargeBox, RowsBeyondFourGibibytesAreTrainedAndReadBack) {
     SR_OK(shardrec_model_set_optimizer(model, options));
     shardrec_options_destroy(&options);
     shardrec_topology* topology = nullptr;
-    SR_OK(shardrec_topology_create(2, 2, &topology));
+    SR_OK(shardrec_topology_create(2, 2, nullptr, &topology));
     shardrec_plan* plan = nullptr;
-    SR_OK(shardrec_plan_create_empty(model, topology, &plan));
-    SR_OK(shardrec_plan_add_box(plan, 0, 1, 0, kRows, 0, kDim));
+    SR_OK(shardrec_plan_create_empty(model, topology, nullptr, &plan));
+    SR_OK(add_box(plan, 0, 1, 0, kRows, 0, kDim));
     shardrec_collection* tables = nullptr;
-    SR_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+    SR_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
     shardrec_lookup* lookup = nullptr;
     SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
 
@@ -48,20 +49,22 @@ TEST(LargeBox, RowsBeyondFourGibibytesAreTrainedAndReadBack) {
     const shardrec_tensor lengths_tensor = vector_of(lengths);
     const shardrec_tensor out_tensor = matrix(out.data(), batch, kDim);
     const shardrec_tensor gradient_tensor = matrix(gradient.data(), batch, kDim);
-    SR_OK(shardrec_lookup_begin(lookup, batch, &values_tensor, &lengths_tensor, nullptr));
+    SR_OK(begin_batch(lookup,
+                      {.batch_size = batch, .values = &values_tensor, .lengths = &lengths_tensor}));
     SR_OK(shardrec_lookup_forward(lookup, 0, &out_tensor));
     EXPECT_EQ(out, std::vector<float>(out.size(), 0));
     SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient_tensor));
-    SR_OK(shardrec_lookup_backward(lookup));
+    SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
 
-    SR_OK(shardrec_lookup_begin(lookup, batch, &values_tensor, &lengths_tensor, nullptr));
+    SR_OK(begin_batch(lookup,
+                      {.batch_size = batch, .values = &values_tensor, .lengths = &lengths_tensor}));
     SR_OK(shardrec_lookup_forward(lookup, 0, &out_tensor));
     for (size_t i = 0; i < touched.size(); ++i) {
       const float expected = i % 2 == 0 ? -1.0F : 1.0F;
       std::vector<float> row(kDim);
       const shardrec_tensor row_tensor = matrix(row.data(), 1, kDim);
-      SR_OK(
-          shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, touched[i], 1, &row_tensor));
+      SR_OK(shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, touched[i], 1,
+                                           &row_tensor));
       for (size_t c = 0; c < kDim; ++c) {
         EXPECT_EQ(out[i * kDim + c], expected) << "row " << touched[i];
         EXPECT_EQ(row[c], expected) << "row " << touched[i];
@@ -70,8 +73,8 @@ TEST(LargeBox, RowsBeyondFourGibibytesAreTrainedAndReadBack) {
     // What 32-bit offsets would have hit instead.
     std::vector<float> row(kDim, 1);
     const shardrec_tensor row_tensor = matrix(row.data(), 1, kDim);
-    SR_OK(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, rank == 0 ? 1 : 999, 1,
-                                   &row_tensor));
+    SR_OK(shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, rank == 0 ? 1 : 999, 1,
+                                         &row_tensor));
     EXPECT_EQ(row, std::vector<float>(kDim, 0));
     shardrec_lookup_destroy(&lookup);
     shardrec_collection_destroy(&tables);

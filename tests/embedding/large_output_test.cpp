@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -35,15 +36,15 @@ TEST(LargeOutput, HasTheSameBitsWhereverItLies) {
                                        dim == 24 ? SHARDREC_POOLING_MEAN : SHARDREC_POOLING_SUM));
     }
     shardrec_topology* topology = nullptr;
-    SR_OK(shardrec_topology_create(2, 2, &topology));
+    SR_OK(shardrec_topology_create(2, 2, nullptr, &topology));
     shardrec_plan* plan = nullptr;
-    SR_OK(shardrec_plan_create_empty(model, topology, &plan));
+    SR_OK(shardrec_plan_create_empty(model, topology, nullptr, &plan));
     // Rank 0 has the first two tables, rank 1 the third.
     for (int32_t t = 0; t < 3; ++t) {
-      SR_OK(shardrec_plan_add_box(plan, t, t / 2, 0, kRows, 0, kDims[t]));
+      SR_OK(add_box(plan, t, t / 2, 0, kRows, 0, kDims[t]));
     }
     shardrec_collection* tables = nullptr;
-    SR_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+    SR_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
     shardrec_lookup* lookup = nullptr;
     SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
 
@@ -55,7 +56,8 @@ TEST(LargeOutput, HasTheSameBitsWhereverItLies) {
     }
     const shardrec_tensor values_tensor = vector_of(values);
     const shardrec_tensor lengths_tensor = vector_of(lengths);
-    SR_OK(shardrec_lookup_begin(lookup, kBatch, &values_tensor, &lengths_tensor, nullptr));
+    SR_OK(begin_batch(
+        lookup, {.batch_size = kBatch, .values = &values_tensor, .lengths = &lengths_tensor}));
 
     constexpr size_t kFloats = static_cast<size_t>(kBatch * kWidth);
     const Floats aligned(
@@ -73,7 +75,8 @@ TEST(LargeOutput, HasTheSameBitsWhereverItLies) {
     // A few samples, against the rows themselves.
     std::vector<float> rows(static_cast<size_t>(kRows * kDims[0]));
     const shardrec_tensor rows_tensor = matrix(rows.data(), kRows, kDims[0]);
-    SR_OK(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &rows_tensor));
+    SR_OK(
+        shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &rows_tensor));
     auto id = values.begin();
     for (int64_t sample = 0; sample < kBatch; ++sample) {
       const int64_t length = lengths[static_cast<size_t>(sample)];
@@ -88,7 +91,7 @@ TEST(LargeOutput, HasTheSameBitsWhereverItLies) {
       }
       id += length;
     }
-    SR_OK(shardrec_lookup_skip(lookup));
+    SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_SKIP));
 
     shardrec_lookup_destroy(&lookup);
     shardrec_collection_destroy(&tables);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -60,21 +61,20 @@ Result run(const Case& given) {
           shardrec_model_add_feature(model, static_cast<int32_t>(t), name.c_str(), table.pooling));
     }
     shardrec_topology* topology = nullptr;
-    SR_OK(shardrec_topology_create(2, 1, &topology));
+    SR_OK(shardrec_topology_create(2, 1, nullptr, &topology));
     shardrec_plan* plan = nullptr;
-    SR_OK(shardrec_plan_create_empty(model, topology, &plan));
+    SR_OK(shardrec_plan_create_empty(model, topology, nullptr, &plan));
     for (size_t t = 0; t < given.tables.size(); ++t) {
       const auto index = static_cast<int32_t>(t);
       if (given.tables[t].boxes.empty()) {
-        SR_OK(shardrec_plan_add_replicated(plan, index));
+        SR_OK(shardrec_plan_replicate(plan, index, SHARDREC_REPLICATION_SAMPLES));
       }
       for (const auto& box : given.tables[t].boxes) {
-        SR_OK(shardrec_plan_add_box(plan, index, static_cast<int32_t>(box[0]), box[1], box[2],
-                                    box[3], box[4]));
+        SR_OK(add_box(plan, index, static_cast<int32_t>(box[0]), box[1], box[2], box[3], box[4]));
       }
     }
     shardrec_collection* tables = nullptr;
-    SR_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+    SR_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
     shardrec_lookup* lookup = nullptr;
     SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
 
@@ -86,8 +86,9 @@ Result run(const Case& given) {
         values[i] = static_cast<float>(static_cast<int64_t>(i) / table.dim + 1);
       }
       const shardrec_tensor tensor = matrix(values.data(), table.rows, table.dim);
-      SR_OK(shardrec_collection_write(tables, static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS, 0,
-                                      rank == 0 ? table.rows : 0, rank == 0 ? &tensor : nullptr));
+      SR_OK(shardrec_collection_write_range(tables, static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS,
+                                            0, rank == 0 ? table.rows : 0,
+                                            rank == 0 ? &tensor : nullptr));
       contents.push_back(values);
     }
     std::vector<int64_t> values;
@@ -102,8 +103,10 @@ Result run(const Case& given) {
     const shardrec_tensor values_tensor = vector_of(values);
     const shardrec_tensor lengths_tensor = vector_of(lengths);
     const shardrec_tensor weights_tensor = vector_of(weights);
-    SR_OK(shardrec_lookup_begin(lookup, 1, &values_tensor, &lengths_tensor,
-                                weights.empty() ? nullptr : &weights_tensor));
+    SR_OK(begin_batch(lookup, {.batch_size = 1,
+                               .values = &values_tensor,
+                               .lengths = &lengths_tensor,
+                               .weights = weights.empty() ? nullptr : &weights_tensor}));
     std::vector<float> out(static_cast<size_t>(width));
     const shardrec_tensor out_tensor = matrix(out.data(), 1, width);
     const shardrec_status status = shardrec_lookup_forward(lookup, 0, &out_tensor);
@@ -111,15 +114,15 @@ Result run(const Case& given) {
       std::vector<float> gradient(out.size(), given.gradient);
       const shardrec_tensor gradient_tensor = matrix(gradient.data(), 1, width);
       SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient_tensor));
-      SR_OK(shardrec_lookup_backward(lookup));
+      SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
     }
     std::vector<std::vector<float>> after;
     for (size_t t = 0; t < given.tables.size(); ++t) {
       const Table& table = given.tables[t];
       after.emplace_back(static_cast<size_t>(table.rows * table.dim));
       const shardrec_tensor tensor = matrix(after.back().data(), table.rows, table.dim);
-      SR_OK(shardrec_collection_read(tables, static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS, 0,
-                                     table.rows, &tensor));
+      SR_OK(shardrec_collection_read_range(tables, static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS,
+                                           0, table.rows, &tensor));
     }
     if (rank == 0) {
       const std::lock_guard lock(mutex);

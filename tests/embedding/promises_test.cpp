@@ -8,6 +8,7 @@
 #include "embedding/variations.h"
 #include "support/meeting.h"
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -120,16 +121,17 @@ TEST(Outputs, MayBeAskedForAgainUntilTheNextExchange) {
     SR_OK(shardrec_model_add_table(model, "t", 10, 4, nullptr, nullptr));
     SR_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
     shardrec_plan* plan = nullptr;
-    SR_OK(shardrec_plan_collective(comm, model, nullptr, &plan));
+    SR_OK(shardrec_plan_collective(comm, nullptr, model, nullptr, &plan));
     shardrec_collection* tables = nullptr;
-    SR_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+    SR_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
     shardrec_lookup* lookup = nullptr;
     SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
     std::vector<int64_t> values = {rank, 9};
     std::vector<int64_t> lengths = {2};
     const shardrec_tensor values_tensor = vector_of(values);
     const shardrec_tensor lengths_tensor = vector_of(lengths);
-    SR_OK(shardrec_lookup_begin(lookup, 1, &values_tensor, &lengths_tensor, nullptr));
+    SR_OK(begin_batch(lookup,
+                      {.batch_size = 1, .values = &values_tensor, .lengths = &lengths_tensor}));
     std::vector<float> first(4, -1);
     std::vector<float> second(4, -2);
     const shardrec_tensor first_tensor = matrix(first.data(), 1, 4);
@@ -137,7 +139,7 @@ TEST(Outputs, MayBeAskedForAgainUntilTheNextExchange) {
     SR_OK(shardrec_lookup_forward(lookup, 0, &first_tensor));
     SR_OK(shardrec_lookup_forward(lookup, 0, &second_tensor));
     EXPECT_EQ(first, second);
-    SR_OK(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, nullptr));
+    SR_OK(shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, nullptr));
     EXPECT_EQ(shardrec_lookup_forward(lookup, 0, &second_tensor), SHARDREC_INVALID_STATE);
     shardrec_lookup_destroy(&lookup);
     shardrec_collection_destroy(&tables);

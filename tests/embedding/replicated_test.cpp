@@ -35,8 +35,7 @@ Layout layout_of(const std::vector<int64_t>& rows, shardrec_replication way, int
   }
   for (size_t t = 0; t < rows.size(); ++t) {
     const auto table = static_cast<int32_t>(t);
-    plan::add_replicated(plan, model, table);
-    plan::set_replication(plan, model, table, way);
+    plan::replicate(plan, model, table, way);
   }
   return {model, plan, rank};
 }

@@ -135,7 +135,7 @@ TEST(ReplicationBytes, OfThePlansChoiceAreTheLeast) {
       SR_OK(shardrec_model_add_table(model, "t", rows, 16, nullptr, nullptr));
       SR_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
       shardrec_topology* topology = nullptr;
-      SR_OK(shardrec_topology_create(4, 4, &topology));
+      SR_OK(shardrec_topology_create(4, 4, nullptr, &topology));
       shardrec_options* options = nullptr;
       SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
       SR_OK(shardrec_options_set_text(options, SHARDREC_OPTION_SHARDING, "data_parallel"));

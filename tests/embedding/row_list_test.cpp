@@ -60,9 +60,9 @@ class Tables {
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, setup.sharding));
     shardrec_plan* plan = nullptr;
-    SR_EXPECT_OK(shardrec_plan_collective(comm, model, options, &plan));
+    SR_EXPECT_OK(shardrec_plan_collective(comm, nullptr, model, options, &plan));
     shardrec_options_destroy(&options);
-    SR_EXPECT_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables_));
+    SR_EXPECT_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables_));
     shardrec_plan_destroy(&plan);
     shardrec_model_destroy(&model);
   }
@@ -80,14 +80,15 @@ class Tables {
   std::vector<float> read_range(int32_t table, shardrec_table_part part) const {
     std::vector<float> all(static_cast<size_t>(kTables[table].rows * width(table, part)), -1);
     const shardrec_tensor out = matrix(all.data(), kTables[table].rows, width(table, part));
-    SR_EXPECT_OK(shardrec_collection_read(tables_, table, part, 0, kTables[table].rows, &out));
+    SR_EXPECT_OK(
+        shardrec_collection_read_range(tables_, table, part, 0, kTables[table].rows, &out));
     return all;
   }
   void write_range(int32_t table, shardrec_table_part part, std::vector<float>& all,
                    bool this_rank) const {
     const int64_t rows = this_rank ? kTables[table].rows : 0;
     const shardrec_tensor values = matrix(all.data(), rows, width(table, part));
-    SR_EXPECT_OK(shardrec_collection_write(tables_, table, part, 0, rows, &values));
+    SR_EXPECT_OK(shardrec_collection_write_range(tables_, table, part, 0, rows, &values));
   }
 
  private:

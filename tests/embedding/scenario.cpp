@@ -9,6 +9,7 @@
 
 #include "embedding/half_matrix.h"
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -76,18 +77,17 @@ namespace {
 
 shardrec_plan* make_plan(const shardrec_model* model, const Deal& deal) {
   shardrec_topology* topology = nullptr;
-  SR_EXPECT_OK(shardrec_topology_create(deal.ranks, deal.ranks_per_node, &topology));
+  SR_EXPECT_OK(shardrec_topology_create(deal.ranks, deal.ranks_per_node, nullptr, &topology));
   shardrec_plan* plan = nullptr;
-  SR_EXPECT_OK(shardrec_plan_create_empty(model, topology, &plan));
+  SR_EXPECT_OK(shardrec_plan_create_empty(model, topology, nullptr, &plan));
   for (size_t t = 0; t < deal.plan.size(); ++t) {
     const auto table = static_cast<int32_t>(t);
     if (deal.plan[t].replicated) {
-      SR_EXPECT_OK(shardrec_plan_add_replicated(plan, table));
-      SR_EXPECT_OK(shardrec_plan_set_replication(plan, table, deal.plan[t].replication));
+      SR_EXPECT_OK(shardrec_plan_replicate(plan, table, SHARDREC_REPLICATION_SAMPLES));
+      SR_EXPECT_OK(shardrec_plan_replicate(plan, table, deal.plan[t].replication));
     }
     for (const BoxSpec& box : deal.plan[t].boxes) {
-      SR_EXPECT_OK(
-          shardrec_plan_add_box(plan, table, box.rank, box.row, box.rows, box.col, box.cols));
+      SR_EXPECT_OK(add_box(plan, table, box.rank, box.row, box.rows, box.col, box.cols));
     }
   }
   shardrec_topology_destroy(&topology);
@@ -149,7 +149,7 @@ void read_table(shardrec_collection* tables, int32_t table, shardrec_table_part 
                 int64_t cols, std::vector<float>& out) {
   out.assign(static_cast<size_t>(rows * cols), -1);
   const shardrec_tensor tensor = matrix(out.data(), rows, cols);
-  SR_OK(shardrec_collection_read(tables, table, part, 0, rows, &tensor));
+  SR_OK(shardrec_collection_read_range(tables, table, part, 0, rows, &tensor));
 }
 
 // The gradients of a step while the lookup may read them.
@@ -237,7 +237,7 @@ void look_up_all(const Scenario& scenario, const Deal& deal, shardrec_lookup* lo
   Slice slice = slice_of(scenario, batch, 0, count, BatchForm::kPlain);
   const shardrec_tensor values = vector_of(slice.values);
   const shardrec_tensor lengths = vector_of(slice.lengths);
-  SR_OK(shardrec_lookup_begin(lookup, count, &values, &lengths, nullptr));
+  SR_OK(begin_batch(lookup, {.batch_size = count, .values = &values, .lengths = &lengths}));
   int32_t outputs = 1;
   for (const FeatureSpec& feature : scenario.features) outputs += feature.sequence ? 1 : 0;
   for (int32_t output = 0; output < outputs; ++output) {
@@ -248,7 +248,7 @@ void look_up_all(const Scenario& scenario, const Deal& deal, shardrec_lookup* lo
     SR_OK(shardrec_lookup_forward(lookup, output, &matrix_out.tensor));
     out.push_back(matrix_out.floats());
   }
-  SR_OK(shardrec_lookup_skip(lookup));
+  SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_SKIP));
 }
 
 // Averages the replicas of a mesh where that is due after a step.
@@ -257,7 +257,7 @@ void sync_replicas(const Scenario& scenario, const Deal& deal, size_t step,
   if (deal.replicas == 1) return;
   const bool last = step + 1 == scenario.steps.size();
   if (!last && (step + 1) % static_cast<size_t>(deal.sync_every) != 0) return;
-  SR_OK(shardrec_collection_sync(tables));
+  SR_OK(shardrec_collection_sync_replicas(tables));
 }
 
 }  // namespace
@@ -284,10 +284,10 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   shardrec_collection* tables = nullptr;
   shardrec_mesh* mesh = nullptr;
   if (deal.replicas == 1) {
-    SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+    SR_OK(shardrec_collection_create(comm, nullptr, model, plan, options, &tables));
   } else {
     SR_OK(shardrec_mesh_create(comm, deal.ranks, nullptr, &mesh));
-    SR_OK(shardrec_collection_create_on_mesh(mesh, model, plan, options, &tables));
+    SR_OK(shardrec_collection_create(comm, mesh, model, plan, options, &tables));
   }
   shardrec_lookup* lookup = nullptr;
   shardrec_options* lookup_options = nullptr;
@@ -317,14 +317,24 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
       const shardrec_tensor sizes = vector_of(slice.batch_sizes);
       const shardrec_tensor inverse = vector_of(slice.inverse);
       const shardrec_tensor lengths = vector_of(slice.lengths);
-      SR_OK(shardrec_lookup_begin_variable(lookup, count, &sizes, &inverse, &values, &lengths,
-                                           weights_or_null));
+      SR_OK(begin_batch(lookup, {.batch_size = count,
+                                 .values = &values,
+                                 .lengths = &lengths,
+                                 .weights = weights_or_null,
+                                 .batch_sizes = &sizes,
+                                 .inverse = &inverse}));
     } else if (scenario.by_offsets) {
       const shardrec_tensor offsets = vector_of(slice.offsets);
-      SR_OK(shardrec_lookup_begin_offsets(lookup, count, &values, &offsets, weights_or_null));
+      SR_OK(begin_batch(lookup, {.batch_size = count,
+                                 .values = &values,
+                                 .offsets = &offsets,
+                                 .weights = weights_or_null}));
     } else {
       const shardrec_tensor lengths = vector_of(slice.lengths);
-      SR_OK(shardrec_lookup_begin(lookup, count, &values, &lengths, weights_or_null));
+      SR_OK(begin_batch(lookup, {.batch_size = count,
+                                 .values = &values,
+                                 .lengths = &lengths,
+                                 .weights = weights_or_null}));
     }
     HalfMatrix out(deal.output_dtype, count, width);
     SR_OK(shardrec_lookup_forward(lookup, 0, &out.tensor));
@@ -351,12 +361,13 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
                                            scenario.frozen_at(table, s) ? 1 : 0));
     }
     if (deal.sends_early_in(s, rank)) {
-      SR_OK(shardrec_lookup_send_gradients(lookup, scenario.accumulates_at(s) ? 1 : 0));
+      SR_OK(shardrec_lookup_send_gradients(
+          lookup, scenario.accumulates_at(s) ? SHARDREC_UPDATE_ACCUMULATE : SHARDREC_UPDATE_APPLY));
     }
     if (scenario.accumulates_at(s)) {
-      SR_OK(shardrec_lookup_accumulate(lookup));
+      SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_ACCUMULATE));
     } else {
-      SR_OK(shardrec_lookup_backward(lookup));
+      SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
     }
     sync_replicas(scenario, deal, s, tables);
     for (HalfMatrix& gradient : lent) gradient.spoil();  // whoever reads them now reads too late
@@ -388,23 +399,18 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   EXPECT_EQ(step, scenario.updates());
   {
     const std::lock_guard lock(mutex);
-    int64_t seen = 0;
-    SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_THREADS_SEEN, &seen));
-    for (size_t t = 0; t < scenario.tables.size(); ++t) {
-      int64_t strays = 0;
-      SR_OK(shardrec_collection_table_stat_i64(tables, static_cast<int32_t>(t),
-                                               SHARDREC_TABLE_STAT_OUT_OF_RANGE, &strays));
-      outcome.out_of_range[t] += strays;
-    }
-    outcome.threads_seen = std::max(outcome.threads_seen, seen);
-    const auto add_stat = [&](shardrec_collection_stat stat, int64_t& sum) {
-      int64_t value = 0;
-      SR_EXPECT_OK(shardrec_collection_stat_i64(tables, stat, &value));
-      sum += value;
+    const auto stat = [&](shardrec_stat which, int32_t table = SHARDREC_ALL_TABLES) {
+      double value = 0;
+      SR_EXPECT_OK(shardrec_collection_stat(tables, which, table, &value));
+      return static_cast<int64_t>(value);
     };
-    add_stat(SHARDREC_STAT_BYTES_INPUT, outcome.bytes_input);
-    add_stat(SHARDREC_STAT_BYTES_OUTPUT, outcome.bytes_output);
-    add_stat(SHARDREC_STAT_BYTES_GRADIENT, outcome.bytes_gradient);
+    for (size_t t = 0; t < scenario.tables.size(); ++t) {
+      outcome.out_of_range[t] += stat(SHARDREC_STAT_TABLE_OUT_OF_RANGE, static_cast<int32_t>(t));
+    }
+    outcome.threads_seen = std::max(outcome.threads_seen, stat(SHARDREC_STAT_THREADS_SEEN));
+    outcome.bytes_input += stat(SHARDREC_STAT_BYTES_INPUT);
+    outcome.bytes_output += stat(SHARDREC_STAT_BYTES_OUTPUT);
+    outcome.bytes_gradient += stat(SHARDREC_STAT_BYTES_GRADIENT);
     if (rank == 0) {
       outcome.initial = initial;
       outcome.tables = weights;

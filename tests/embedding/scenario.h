@@ -104,8 +104,8 @@ struct Scenario {
 // How a rank's samples become a batch.
 enum class BatchForm : uint8_t {
   kPlain,
-  kVariableIdentity,  // begin_variable, every bag of its own
-  kVariableUnique,    // begin_variable, equal bags of a pooled feature given once
+  kVariableIdentity,  // batch sizes of features, every bag of its own
+  kVariableUnique,    // ..., equal bags of a pooled feature given once
 };
 
 struct Deal {

@@ -6,6 +6,7 @@
 
 #include "embedding/scenario.h"
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -167,7 +168,7 @@ Deal named_deal(const Scenario& scenario, std::mt19937_64& random, int ranks, in
   deal.share = deal_out(scenario, random, ranks);
   shardrec_model* model = make_model(scenario);
   shardrec_topology* topology = nullptr;
-  SR_EXPECT_OK(shardrec_topology_create(ranks, ranks_per_node, &topology));
+  SR_EXPECT_OK(shardrec_topology_create(ranks, ranks_per_node, nullptr, &topology));
   shardrec_options* options = nullptr;
   SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
   SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, kind));
@@ -180,10 +181,9 @@ Deal named_deal(const Scenario& scenario, std::mt19937_64& random, int ranks, in
     SR_EXPECT_OK(shardrec_plan_box_count(plan, table, &boxes));
     spec.replicated = boxes == 0;
     for (int32_t b = 0; b < boxes; ++b) {
-      BoxSpec box;
-      SR_EXPECT_OK(
-          shardrec_plan_box(plan, table, b, &box.rank, &box.row, &box.rows, &box.col, &box.cols));
-      spec.boxes.push_back(box);
+      shardrec_box box{};
+      SR_EXPECT_OK(read_box(plan, table, b, &box));
+      spec.boxes.push_back({box.rank, box.row, box.rows, box.col, box.cols});
     }
     deal.plan.push_back(spec);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -38,7 +39,7 @@ class Trainer {
     std::vector<int64_t> lengths = {2};
     const shardrec_tensor values = vector_of(ids);
     const shardrec_tensor counts = vector_of(lengths);
-    SR_OK(shardrec_lookup_begin(lookups_[number], 1, &values, &counts, nullptr));
+    SR_OK(begin_batch(lookups_[number], {.batch_size = 1, .values = &values, .lengths = &counts}));
   }
   shardrec_status forward(size_t number = 0) {
     std::vector<float> out(kDim);
@@ -59,7 +60,8 @@ class Trainer {
   std::vector<float> read() {
     std::vector<float> rows(kRows * kDim, -1);
     const shardrec_tensor view = matrix(rows.data(), kRows, kDim);
-    SR_EXPECT_OK(shardrec_collection_read(tables_, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view));
+    SR_EXPECT_OK(
+        shardrec_collection_read_range(tables_, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view));
     return rows;
   }
   int64_t step() const {
@@ -84,13 +86,13 @@ class Trainer {
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_OK(
         shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_COLUMN_WISE));
-    SR_OK(shardrec_plan_collective(comm, model_, options, &plan_));
+    SR_OK(shardrec_plan_collective(comm, nullptr, model_, options, &plan_));
     shardrec_options_destroy(&options);
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
     SR_OK(
         shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, SHARDREC_DIVISOR_NONE));
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 1));
-    SR_OK(shardrec_collection_create(comm, model_, plan_, options, &tables_));
+    SR_OK(shardrec_collection_create(comm, nullptr, model_, plan_, options, &tables_));
     shardrec_options_destroy(&options);
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, &options));
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_BORROW, borrow ? 1 : 0));
@@ -126,9 +128,9 @@ TEST_P(SendGradients, WaitsForNoRankThatHasLookedUpAndComputes) {
     if (rank != 0) sent.wait();
     std::vector<float> gradient(kDim, 1);
     SR_EXPECT_OK(Trainer::give(trainer.lookup(), gradient));
-    SR_EXPECT_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+    SR_EXPECT_OK(shardrec_lookup_send_gradients(trainer.lookup(), SHARDREC_UPDATE_APPLY));
     if (rank == 0) sent.count_down();
-    SR_OK(shardrec_lookup_backward(trainer.lookup()));
+    SR_OK(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY));
     EXPECT_EQ(trainer.step(), 1);
   });
 }
@@ -139,7 +141,9 @@ TEST_P(SendGradients, RefusesWhatMustComeBeforeOrAfterAndGoesOn) {
     Trainer expected(comm);
     shardrec_lookup* const lookup = trainer.lookup(0);
     shardrec_lookup* const other = trainer.lookup(1);
-    const auto send = [](shardrec_lookup* of) { return shardrec_lookup_send_gradients(of, 0); };
+    const auto send = [](shardrec_lookup* of) {
+      return shardrec_lookup_send_gradients(of, SHARDREC_UPDATE_APPLY);
+    };
     expect_refused(send(lookup), "before forward");
     trainer.begin(rank);
     expect_refused(send(lookup), "before forward");
@@ -149,31 +153,38 @@ TEST_P(SendGradients, RefusesWhatMustComeBeforeOrAfterAndGoesOn) {
     SR_OK(trainer.forward());
     std::vector<float> gradient(kDim, 0.5F);
     SR_OK(Trainer::give(lookup, gradient));
-    EXPECT_EQ(shardrec_lookup_send_gradients(lookup, 2), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(shardrec_lookup_send_gradients(
+                  lookup, 2 ? SHARDREC_UPDATE_ACCUMULATE : SHARDREC_UPDATE_APPLY),
+              SHARDREC_INVALID_ARGUMENT);
     SR_OK(send(lookup));
 
     expect_refused(send(lookup), "twice");
     expect_refused(Trainer::give(lookup, gradient), "after send_gradients");
-    expect_refused(shardrec_lookup_skip(lookup), "skip was called after send_gradients");
-    expect_refused(shardrec_lookup_accumulate(lookup), "accumulate was called after");
+    expect_refused(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_SKIP),
+                   "skip was called after send_gradients");
+    expect_refused(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_ACCUMULATE),
+                   "accumulate was called after");
     expect_refused(trainer.forward(), "the output is gone");
     std::vector<int64_t> none;
     const shardrec_tensor no_ids = vector_of(none);
-    expect_refused(shardrec_lookup_begin(lookup, 0, &no_ids, &no_ids, nullptr), "under way");
+    expect_refused(begin_batch(lookup, {.batch_size = 0, .values = &no_ids, .lengths = &no_ids}),
+                   "under way");
     const std::string under_way = "while the gradients of a lookup are under way";
     expect_refused(send(other), under_way);
-    expect_refused(shardrec_lookup_backward(other), under_way);
-    expect_refused(shardrec_lookup_skip(other), under_way);
+    expect_refused(shardrec_lookup_backward(other, SHARDREC_UPDATE_APPLY), under_way);
+    expect_refused(shardrec_lookup_backward(other, SHARDREC_UPDATE_SKIP), under_way);
     std::vector<float> rows(kRows * kDim);
     std::vector<int64_t> ids = {1, 2};
     const shardrec_tensor view = matrix(rows.data(), kRows, kDim);
     const shardrec_tensor two = matrix(rows.data(), 2, kDim);
     const shardrec_tensor names = vector_of(ids);
     shardrec_collection* const tables = trainer.tables();
-    expect_refused(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view),
-                   under_way);
-    expect_refused(shardrec_collection_write(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view),
-                   under_way);
+    expect_refused(
+        shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view),
+        under_way);
+    expect_refused(
+        shardrec_collection_write_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view),
+        under_way);
     expect_refused(shardrec_collection_read_rows(tables, 0, SHARDREC_TABLE_WEIGHTS, &names, &two),
                    under_way);
     expect_refused(shardrec_collection_write_rows(tables, 0, SHARDREC_TABLE_WEIGHTS, &names, &two),
@@ -185,15 +196,15 @@ TEST_P(SendGradients, RefusesWhatMustComeBeforeOrAfterAndGoesOn) {
     trainer.begin(rank + 3, 1);
     expect_refused(trainer.forward(1), under_way);
 
-    SR_OK(shardrec_lookup_backward(lookup));
+    SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
     SR_OK(trainer.forward(1));
     SR_OK(Trainer::give(other, gradient));
-    SR_OK(shardrec_lookup_backward(other));
+    SR_OK(shardrec_lookup_backward(other, SHARDREC_UPDATE_APPLY));
     for (const int64_t id : {rank, rank + 3}) {
       expected.begin(id);
       SR_OK(expected.forward());
       SR_OK(Trainer::give(expected.lookup(), gradient));
-      SR_OK(shardrec_lookup_backward(expected.lookup()));
+      SR_OK(shardrec_lookup_backward(expected.lookup(), SHARDREC_UPDATE_APPLY));
     }
     EXPECT_EQ(trainer.step(), 2);
     EXPECT_EQ(trainer.read(), expected.read());
@@ -210,13 +221,14 @@ TEST_P(SendGradients, WithoutAnOutputsGradientIsABadBatchInBackwardOnAllRanks) {
     if (rank != 0) {
       SR_OK(Trainer::give(trainer.lookup(), gradient));
     }
-    SR_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
-    EXPECT_EQ(shardrec_lookup_backward(trainer.lookup()), SHARDREC_INVALID_BATCH);
+    SR_OK(shardrec_lookup_send_gradients(trainer.lookup(), SHARDREC_UPDATE_APPLY));
+    EXPECT_EQ(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY),
+              SHARDREC_INVALID_BATCH);
     EXPECT_NE(std::string(shardrec_last_error()).find("rank 0"), std::string::npos)
         << shardrec_last_error();
     EXPECT_EQ(trainer.read(), before);
     trainer.prepare(rank);
-    SR_OK(shardrec_lookup_backward(trainer.lookup()));
+    SR_OK(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY));
     EXPECT_NE(trainer.read(), before);
   });
 }
@@ -228,17 +240,20 @@ TEST(SendGradientsEarly, OfSomeRanksMeetSkipsAndAccumulatesOfOthers) {
     const std::vector<float> before = trainer.read();
     trainer.prepare(rank);
     if (rank != 1) {
-      SR_OK(shardrec_lookup_send_gradients(lookup, 0));
+      SR_OK(shardrec_lookup_send_gradients(lookup, SHARDREC_UPDATE_APPLY));
     }
-    SR_OK(rank == 1 ? shardrec_lookup_skip(lookup) : shardrec_lookup_backward(lookup));
+    SR_OK(rank == 1 ? shardrec_lookup_backward(lookup, SHARDREC_UPDATE_SKIP)
+                    : shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
     EXPECT_EQ(trainer.step(), 0);
 
     trainer.prepare(rank);
     if (rank == 2) {
-      SR_OK(shardrec_lookup_send_gradients(lookup, 1));
-      expect_refused(shardrec_lookup_backward(lookup), "told the other ranks that accumulate");
+      SR_OK(shardrec_lookup_send_gradients(lookup, SHARDREC_UPDATE_ACCUMULATE));
+      expect_refused(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY),
+                     "told the other ranks that accumulate");
     }
-    EXPECT_EQ(rank == 2 ? shardrec_lookup_accumulate(lookup) : shardrec_lookup_backward(lookup),
+    EXPECT_EQ(rank == 2 ? shardrec_lookup_backward(lookup, SHARDREC_UPDATE_ACCUMULATE)
+                        : shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY),
               SHARDREC_INVALID_BATCH);
     EXPECT_NE(std::string(shardrec_last_error()).find("rank 2"), std::string::npos)
         << shardrec_last_error();
@@ -251,31 +266,32 @@ TEST(SendGradientsEarly, FixTheSettingsOfTheStep) {
     Trainer trainer(comm);
     Trainer expected(comm);
     const auto set = [](const Trainer& of, double rate) {
-      SR_EXPECT_OK(shardrec_collection_set_learning_rate(of.tables(), rate));
+      SR_EXPECT_OK(shardrec_collection_set_learning_rate(of.tables(), SHARDREC_ALL_TABLES, rate));
     };
     // Rank 1 changes them behind its step, rank 0 between the halves: to both it is the next one's.
     trainer.prepare(3);
     if (rank == 0) {
-      SR_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+      SR_OK(shardrec_lookup_send_gradients(trainer.lookup(), SHARDREC_UPDATE_APPLY));
       set(trainer, 0.7);
     }
-    SR_OK(shardrec_lookup_backward(trainer.lookup()));
+    SR_OK(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY));
     set(trainer, 0.7);
     trainer.prepare(4);
-    SR_OK(shardrec_lookup_backward(trainer.lookup()));
+    SR_OK(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY));
     for (const int64_t id : {3, 4}) {
       expected.prepare(id);
-      SR_OK(shardrec_lookup_backward(expected.lookup()));
+      SR_OK(shardrec_lookup_backward(expected.lookup(), SHARDREC_UPDATE_APPLY));
       set(expected, 0.7);
     }
     EXPECT_EQ(trainer.read(), expected.read());
 
     trainer.prepare(5);
     if (rank == 0) {
-      SR_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+      SR_OK(shardrec_lookup_send_gradients(trainer.lookup(), SHARDREC_UPDATE_APPLY));
     }
     set(trainer, 0.2);
-    EXPECT_EQ(shardrec_lookup_backward(trainer.lookup()), SHARDREC_INVALID_BATCH);
+    EXPECT_EQ(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY),
+              SHARDREC_INVALID_BATCH);
     EXPECT_NE(std::string(shardrec_last_error()).find("differ"), std::string::npos)
         << shardrec_last_error();
     EXPECT_EQ(trainer.step(), 2);
@@ -293,7 +309,7 @@ TEST(SendGradientsEarly, OfALookupThatIsDestroyedEndTheCommunicator) {
       SR_OK(trainer.forward());
       auto gradient = std::make_unique<std::vector<float>>(kDim, 1.0F);
       SR_OK(Trainer::give(trainer.lookup(), *gradient));
-      SR_EXPECT_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+      SR_EXPECT_OK(shardrec_lookup_send_gradients(trainer.lookup(), SHARDREC_UPDATE_APPLY));
       all_sent.arrive_and_wait();
       if (rank == 1) {
         shardrec_lookup_destroy(&trainer.lookup());
@@ -301,10 +317,12 @@ TEST(SendGradientsEarly, OfALookupThatIsDestroyedEndTheCommunicator) {
         return;
       }
       // The sums over columns of rank 1 never come.
-      EXPECT_EQ(shardrec_lookup_backward(trainer.lookup()), SHARDREC_PEER_FAILED);
+      EXPECT_EQ(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY),
+                SHARDREC_PEER_FAILED);
       EXPECT_NE(std::string(shardrec_last_error()).find("rank 1"), std::string::npos)
           << shardrec_last_error();
-      expect_refused(shardrec_lookup_backward(trainer.lookup()), "before forward");
+      expect_refused(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY),
+                     "before forward");
     });
   }
 }
@@ -314,11 +332,12 @@ TEST(SendGradientsEarly, OfACommunicatorThatDiesAreNotLentAnyMore) {
   run_ranks(2, 2, [&](int rank, shardrec_comm* comm) {
     Trainer trainer(comm, true);
     trainer.prepare(rank);
-    SR_EXPECT_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+    SR_EXPECT_OK(shardrec_lookup_send_gradients(trainer.lookup(), SHARDREC_UPDATE_APPLY));
     all_sent.arrive_and_wait();
     SR_OK(shardrec_comm_abort(comm, "enough"));
-    EXPECT_EQ(shardrec_lookup_backward(trainer.lookup()), SHARDREC_ABORTED);
-    expect_refused(shardrec_lookup_backward(trainer.lookup()), "before forward");
+    EXPECT_EQ(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY), SHARDREC_ABORTED);
+    expect_refused(shardrec_lookup_backward(trainer.lookup(), SHARDREC_UPDATE_APPLY),
+                   "before forward");
   });
 }
 

@@ -134,9 +134,7 @@ class World {
   void cut(int32_t t) {
     const plan::Table& table = model_.tables[static_cast<size_t>(t)];
     if (between(random_, 0, 4) == 0) {
-      plan::add_replicated(plan_, model_, t);
-      plan::set_replication(plan_, model_, t,
-                            static_cast<shardrec_replication>(between(random_, 1, 3)));
+      plan::replicate(plan_, model_, t, static_cast<shardrec_replication>(between(random_, 1, 3)));
       return;
     }
     for (int64_t row = 0; row < table.rows;) {

@@ -11,6 +11,7 @@
 #include "support/bytes_in_use.h"
 #include "support/counted_allocations.h"
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -56,7 +57,7 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, load.kind));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_REPLICATION, load.replication));
   shardrec_plan* plan = nullptr;
-  SR_OK(shardrec_plan_collective(comm, model, options, &plan));
+  SR_OK(shardrec_plan_collective(comm, nullptr, model, options, &plan));
   shardrec_options_destroy(&options);
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, load.threads));
@@ -64,7 +65,7 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, load.hierarchical ? 1 : 0));
   set_compression(options, load.compression);
   shardrec_collection* tables = nullptr;
-  SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+  SR_OK(shardrec_collection_create(comm, nullptr, model, plan, options, &tables));
   std::vector<shardrec_lookup*> slots(static_cast<size_t>(lookups));
   for (shardrec_lookup*& slot : slots) SR_OK(shardrec_lookup_create(tables, nullptr, &slot));
 
@@ -85,15 +86,16 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
     between(step);
     // All lookups are in flight at once, then finish one after the other.
     for (shardrec_lookup* slot : slots) {
-      SR_OK(shardrec_lookup_begin(slot, load.batch, &values_tensor, &lengths_tensor, nullptr));
+      SR_OK(begin_batch(
+          slot, {.batch_size = load.batch, .values = &values_tensor, .lengths = &lengths_tensor}));
     }
     for (shardrec_lookup* slot : slots) {
       SR_OK(shardrec_lookup_forward(slot, 0, &out_tensor));
       SR_OK(shardrec_lookup_set_gradient(slot, 0, &gradient_tensor));
       if ((step + rank) % 2 == 0) {
-        SR_OK(shardrec_lookup_send_gradients(slot, 0));
+        SR_OK(shardrec_lookup_send_gradients(slot, SHARDREC_UPDATE_APPLY));
       }
-      SR_OK(shardrec_lookup_backward(slot));
+      SR_OK(shardrec_lookup_backward(slot, SHARDREC_UPDATE_APPLY));
     }
   }
   between(steps);
@@ -127,14 +129,14 @@ void train_all_kinds(int rank, shardrec_comm* comm, shardrec_sharding kind,
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, kind));
   shardrec_plan* plan = nullptr;
-  SR_OK(shardrec_plan_collective(comm, model, options, &plan));
+  SR_OK(shardrec_plan_collective(comm, nullptr, model, options, &plan));
   shardrec_options_destroy(&options);
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 2));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OUTPUT_DTYPE, SHARDREC_BFLOAT16));
   set_compression(options, compression);
   shardrec_collection* tables = nullptr;
-  SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+  SR_OK(shardrec_collection_create(comm, nullptr, model, plan, options, &tables));
   shardrec_options_destroy(&options);
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_WEIGHT_GRADIENT, 1));
@@ -164,16 +166,20 @@ void train_all_kinds(int rank, shardrec_comm* comm, shardrec_sharding kind,
     for (int64_t& id : values) id = static_cast<int64_t>(random() % (kRows + 100));
     for (int32_t& bag : inverse) bag = static_cast<int32_t>(random() % kBags);
     between(step);
-    SR_OK(shardrec_lookup_begin_variable(lookup, kBatch, &sizes_tensor, &inverse_tensor,
-                                         &values_tensor, &lengths_tensor, &weights_tensor));
+    SR_OK(begin_batch(lookup, {.batch_size = kBatch,
+                               .values = &values_tensor,
+                               .lengths = &lengths_tensor,
+                               .weights = &weights_tensor,
+                               .batch_sizes = &sizes_tensor,
+                               .inverse = &inverse_tensor}));
     SR_OK(shardrec_lookup_forward(lookup, 0, &out.tensor));
     SR_OK(shardrec_lookup_forward(lookup, 1, &rows.tensor));
     SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient.tensor));
     SR_OK(shardrec_lookup_set_gradient(lookup, 1, &rows_gradient.tensor));
     if ((step + rank) % 2 == 0) {
-      SR_OK(shardrec_lookup_send_gradients(lookup, 0));
+      SR_OK(shardrec_lookup_send_gradients(lookup, SHARDREC_UPDATE_APPLY));
     }
-    SR_OK(shardrec_lookup_backward(lookup));
+    SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
     SR_OK(shardrec_lookup_weight_gradient(lookup, &of_weights_tensor));
   }
   between(steps);
@@ -291,13 +297,13 @@ TEST_P(Memory, StaysWithinTheBoundOfTheDesign) {
     train_rank(
         load, rank, comm, 3, 1, [](int) {},
         [&](shardrec_collection* tables) {
-          int64_t value = 0;
-          SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_BYTES_TABLES, &value));
-          table_bytes += value;
-          SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_IDS_SENT, &value));
-          ids += value / 3;
-          SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_IDS_RECEIVED, &value));
-          ids += value / 3;
+          const auto stat = [&](shardrec_stat which) {
+            double value = 0;
+            SR_EXPECT_OK(shardrec_collection_stat(tables, which, SHARDREC_ALL_TABLES, &value));
+            return static_cast<int64_t>(value);
+          };
+          table_bytes += stat(SHARDREC_STAT_BYTES_TABLES);
+          ids += (stat(SHARDREC_STAT_IDS_SENT) + stat(SHARDREC_STAT_IDS_RECEIVED)) / 3;
           meeting.arrive_and_wait();
           if (rank == 0) peak = bytes_taken();
           meeting.arrive_and_wait();

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -52,25 +53,26 @@ class Trainer {
     const shardrec_tensor lengths_tensor = vector_of(lengths);
     const shardrec_tensor out_tensor = matrix(out.data(), samples, 2 * kDim);
     const shardrec_tensor gradient_tensor = matrix(gradient.data(), samples, 2 * kDim);
-    SR_OK(shardrec_lookup_begin(lookup, samples, &values_tensor, &lengths_tensor, nullptr));
+    SR_OK(begin_batch(
+        lookup, {.batch_size = samples, .values = &values_tensor, .lengths = &lengths_tensor}));
     SR_OK(shardrec_lookup_forward(lookup, 0, &out_tensor));
     SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient_tensor));
   }
   void train(int step) {
     begin(step);
-    SR_OK(shardrec_lookup_backward(lookup));
+    SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
   }
   std::vector<float> read(int32_t table, shardrec_table_part part = SHARDREC_TABLE_WEIGHTS) {
     std::vector<float> values(static_cast<size_t>(kRows * kDim), -1);
     const shardrec_tensor tensor = matrix(values.data(), kRows, kDim);
-    SR_EXPECT_OK(shardrec_collection_read(tables, table, part, 0, kRows, &tensor));
+    SR_EXPECT_OK(shardrec_collection_read_range(tables, table, part, 0, kRows, &tensor));
     return values;
   }
   void write(int32_t table, shardrec_table_part part, std::vector<float> values) {
     const shardrec_tensor tensor = matrix(values.data(), kRows, kDim);
     const bool writes = rank_ == 0;
-    SR_OK(shardrec_collection_write(tables, table, part, 0, writes ? kRows : 0,
-                                    writes ? &tensor : nullptr));
+    SR_OK(shardrec_collection_write_range(tables, table, part, 0, writes ? kRows : 0,
+                                          writes ? &tensor : nullptr));
   }
   int64_t step() const {
     int64_t step = -1;
@@ -97,12 +99,12 @@ class Trainer {
     shardrec_options_destroy(&options);
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, setup.sharding));
-    SR_OK(shardrec_plan_collective(comm, model_, options, &plan_));
+    SR_OK(shardrec_plan_collective(comm, nullptr, model_, options, &plan_));
     shardrec_options_destroy(&options);
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
     SR_OK(
         shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, SHARDREC_DIVISOR_NONE));
-    SR_OK(shardrec_collection_create(comm, model_, plan_, options, &tables));
+    SR_OK(shardrec_collection_create(comm, nullptr, model_, plan_, options, &tables));
     shardrec_options_destroy(&options);
     SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
   }
@@ -117,11 +119,11 @@ TEST(Accumulate, MixedWithBackwardIsRefusedOnAllRanksAndChangesNothing) {
     Trainer trainer({}, rank, comm);
     Trainer expected({}, rank, comm);
     trainer.begin(0);
-    SR_OK(shardrec_lookup_accumulate(trainer.lookup));
+    SR_OK(shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_ACCUMULATE));
     const std::vector<float> before = trainer.read(0);
     trainer.begin(1);
-    EXPECT_EQ(rank == 1 ? shardrec_lookup_accumulate(trainer.lookup)
-                        : shardrec_lookup_backward(trainer.lookup),
+    EXPECT_EQ(rank == 1 ? shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_ACCUMULATE)
+                        : shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_APPLY),
               SHARDREC_INVALID_BATCH);
     EXPECT_NE(std::string(shardrec_last_error()).find("rank 1"), std::string::npos)
         << shardrec_last_error();
@@ -129,12 +131,12 @@ TEST(Accumulate, MixedWithBackwardIsRefusedOnAllRanksAndChangesNothing) {
     EXPECT_EQ(trainer.read(0), before);
     // A skip leaves what is kept alone as well; then it is applied as if nothing had happened.
     trainer.begin(1);
-    SR_OK(rank == 2 ? shardrec_lookup_skip(trainer.lookup)
-                    : shardrec_lookup_accumulate(trainer.lookup));
+    SR_OK(rank == 2 ? shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_SKIP)
+                    : shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_ACCUMULATE));
     trainer.train(2);
     EXPECT_EQ(trainer.step(), 1);
     expected.begin(0);
-    SR_OK(shardrec_lookup_accumulate(expected.lookup));
+    SR_OK(shardrec_lookup_backward(expected.lookup, SHARDREC_UPDATE_ACCUMULATE));
     expected.train(2);
     EXPECT_EQ(trainer.read(0), expected.read(0));
     EXPECT_EQ(trainer.read(1), expected.read(1));
@@ -149,16 +151,18 @@ TEST(Settings, ThatDifferBetweenRanksAreRefusedOnAllOfThem) {
     const auto refused = [&](const std::function<void(bool other)>& set) {
       set(rank == 1);
       trainer.begin(0);
-      EXPECT_EQ(shardrec_lookup_backward(trainer.lookup), SHARDREC_INVALID_BATCH);
+      EXPECT_EQ(shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_APPLY),
+                SHARDREC_INVALID_BATCH);
       EXPECT_NE(std::string(shardrec_last_error()).find("differ"), std::string::npos)
           << shardrec_last_error();
       set(false);
     };
     refused([&](bool other) {
-      SR_OK(shardrec_collection_set_learning_rate(trainer.tables, other ? 0.5 : 0.1));
+      SR_OK(shardrec_collection_set_learning_rate(trainer.tables, SHARDREC_ALL_TABLES,
+                                                  other ? 0.5 : 0.1));
     });
     refused([&](bool other) {
-      SR_OK(shardrec_collection_set_table_learning_rate(trainer.tables, 1, other ? 0.5 : 0.1));
+      SR_OK(shardrec_collection_set_learning_rate(trainer.tables, 1, other ? 0.5 : 0.1));
     });
     refused([&](bool other) {
       SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, other ? 1 : 0));
@@ -180,8 +184,8 @@ std::vector<float> accumulate_with(const std::array<bool, 4>& frozen, int rank,
     SR_EXPECT_OK(shardrec_collection_set_frozen(trainer.tables, 0,
                                                 frozen[static_cast<size_t>(step)] ? 1 : 0));
     trainer.begin(step);
-    SR_EXPECT_OK(step < 3 ? shardrec_lookup_accumulate(trainer.lookup)
-                          : shardrec_lookup_backward(trainer.lookup));
+    SR_EXPECT_OK(step < 3 ? shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_ACCUMULATE)
+                          : shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_APPLY));
   }
   return trainer.read(0);
 }
@@ -191,8 +195,9 @@ std::vector<float> trained_on(const std::vector<int>& batches, int rank, shardre
   Trainer trainer({}, rank, comm);
   for (const int batch : batches) {
     trainer.begin(batch);
-    SR_EXPECT_OK(batch != batches.back() ? shardrec_lookup_accumulate(trainer.lookup)
-                                         : shardrec_lookup_backward(trainer.lookup));
+    SR_EXPECT_OK(batch != batches.back()
+                     ? shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_ACCUMULATE)
+                     : shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_APPLY));
   }
   return trainer.read(0);
 }
@@ -216,7 +221,7 @@ TEST(Accumulate, ABackwardOfAFrozenTableLeavesNothingForTheNext) {
   run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
     Trainer trainer({}, rank, comm);
     trainer.begin(0);
-    SR_OK(shardrec_lookup_accumulate(trainer.lookup));
+    SR_OK(shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_ACCUMULATE));
     SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, 1));
     trainer.train(1);
     SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, 0));
@@ -233,7 +238,7 @@ TEST(Settings, FreezingAndThawingBetweenForwardAndBackwardHold) {
       SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, freezes ? 0 : 1));
       trainer.begin(0);
       SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, freezes ? 1 : 0));
-      SR_OK(shardrec_lookup_backward(trainer.lookup));
+      SR_OK(shardrec_lookup_backward(trainer.lookup, SHARDREC_UPDATE_APPLY));
       SR_OK(shardrec_collection_set_frozen(expected.tables, 0, freezes ? 1 : 0));
       expected.train(0);
       EXPECT_EQ(trainer.read(0), expected.read(0));
@@ -246,7 +251,7 @@ TEST(Settings, LearningRatesAreOfOneTableAndFrozenTablesStay) {
   run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
     Trainer trainer({}, rank, comm);
     Trainer expected({.learning_rate = 0.5}, rank, comm);
-    SR_OK(shardrec_collection_set_table_learning_rate(trainer.tables, 1, 0.5));
+    SR_OK(shardrec_collection_set_learning_rate(trainer.tables, 1, 0.5));
     SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, 1));
     const std::vector<float> frozen = trainer.read(0);
     trainer.train(0);
@@ -256,9 +261,8 @@ TEST(Settings, LearningRatesAreOfOneTableAndFrozenTablesStay) {
     EXPECT_EQ(shardrec_collection_set_frozen(trainer.tables, 2, 1), SHARDREC_NOT_FOUND);
     EXPECT_EQ(shardrec_collection_set_frozen(trainer.tables, 0, 2), SHARDREC_INVALID_ARGUMENT);
     EXPECT_EQ(shardrec_collection_set_step(trainer.tables, -1), SHARDREC_INVALID_ARGUMENT);
-    EXPECT_EQ(shardrec_collection_set_table_learning_rate(trainer.tables, -1, 1),
-              SHARDREC_NOT_FOUND);
-    EXPECT_EQ(shardrec_collection_set_table_learning_rate(trainer.tables, 0, -1),
+    EXPECT_EQ(shardrec_collection_set_learning_rate(trainer.tables, -1, 1), SHARDREC_NOT_FOUND);
+    EXPECT_EQ(shardrec_collection_set_learning_rate(trainer.tables, 0, -1),
               SHARDREC_INVALID_ARGUMENT);
   });
 }
@@ -287,8 +291,8 @@ TEST(WarmStart, WeightsStatesAndStepGoOnLikeTheTrainingTheyCameFrom) {
     }
     float value = 0;
     const shardrec_tensor tensor = matrix(&value, 1, 1);
-    EXPECT_EQ(shardrec_collection_read(first.tables, 0, static_cast<shardrec_table_part>(3), 0, 1,
-                                       &tensor),
+    EXPECT_EQ(shardrec_collection_read_range(first.tables, 0, static_cast<shardrec_table_part>(3),
+                                             0, 1, &tensor),
               SHARDREC_NOT_FOUND);
     EXPECT_NE(std::string(shardrec_last_error()).find("STATE_2 (2: exp_avg_sq)"), std::string::npos)
         << shardrec_last_error();
@@ -317,7 +321,8 @@ TEST(Checkpoint, OfAdamIn16BitsGoesOnUnderAnotherPlanAndNumberOfRanks) {
     run_ranks(2, 2, [&](int rank, shardrec_comm* comm) {
       Trainer trainer(setup, rank, comm);
       trainer.begin(0);
-      SR_OK(shardrec_lookup_accumulate(trainer.lookup));  // dropped by the load
+      SR_OK(shardrec_lookup_backward(trainer.lookup,
+                                     SHARDREC_UPDATE_ACCUMULATE));  // dropped by the load
       SR_OK(shardrec_collection_load(trainer.tables, path.c_str(), nullptr));
       EXPECT_EQ(trainer.step(), 4);
       for (int step = 4; step < 7; ++step) trainer.train(step);

@@ -116,7 +116,7 @@ static void *read_rows(void *argument) {
     while (sem_wait(&me->ask) != 0) {
     }
     if (me->stop) return NULL;
-    if (shardrec_collection_read(me->small_tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 8, &view) !=
+    if (shardrec_collection_read_range(me->small_tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 8, &view) !=
         SHARDREC_OK) {
       me->reader_ended = report_failure(me->host, "reader", "read");
     }
@@ -135,13 +135,14 @@ static int plan_tables(group *me) {
   TRY(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
   TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_MIXED));
   enter(me, "plan", 0);
-  const shardrec_status planned = shardrec_plan_collective(me->comm, me->model, options, &me->plan);
+  const shardrec_status planned =
+      shardrec_plan_collective(me->comm, NULL, me->model, options, &me->plan);
   if (planned == SHARDREC_OK) {
     TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_ROW_WISE));
-    TRY(shardrec_topology_create(sharding, sharding, &topology));
+    TRY(shardrec_topology_create(sharding, sharding, NULL, &topology));
     TRY(shardrec_plan_create(me->model, topology, options, &me->mesh_plan));
     shardrec_topology_destroy(&topology);
-    TRY(shardrec_topology_create(me->size, me->size, &topology));
+    TRY(shardrec_topology_create(me->size, me->size, NULL, &topology));
     TRY(shardrec_plan_create(me->small_model, topology, options, &me->small_plan));
     shardrec_topology_destroy(&topology);
   }
@@ -155,10 +156,10 @@ static int plan_tables(group *me) {
 /* One thread per collection: oneTBB keeps its workers, and how many it has started by the end of
  * the first group is up to chance. */
 static int create_collections(group *me, const shardrec_options *options) {
-  TRY(shardrec_collection_create(me->comm, me->model, me->plan, options, &me->tables));
-  TRY(shardrec_collection_create_on_mesh(me->mesh, me->model, me->mesh_plan, options,
-                                         &me->replicas));
-  TRY(shardrec_collection_create(me->comm, me->small_model, me->small_plan, options,
+  TRY(shardrec_collection_create(me->comm, NULL, me->model, me->plan, options, &me->tables));
+  TRY(shardrec_collection_create(me->comm, me->mesh, me->model, me->mesh_plan, options,
+                                 &me->replicas));
+  TRY(shardrec_collection_create(me->comm, NULL, me->small_model, me->small_plan, options,
                                  &me->small_tables));
   return 0;
 }
@@ -217,9 +218,15 @@ static int train(group *me, int steps) {
     enter(me, "begin", step);
     sem_post(&me->ask);
     me->asked = 1;
-    TRY(shardrec_lookup_begin(me->lookup, BATCH, &me->batch.id_view, &me->batch.length_view, NULL));
-    TRY_ON_MESH(shardrec_lookup_begin(me->replica_lookup, BATCH, &me->batch.id_view,
-                                      &me->batch.length_view, NULL));
+    TRY(shardrec_lookup_begin(me->lookup, &(shardrec_batch){.struct_size = sizeof(shardrec_batch),
+                                                            .batch_size = BATCH,
+                                                            .values = &me->batch.id_view,
+                                                            .lengths = &me->batch.length_view}));
+    TRY_ON_MESH(shardrec_lookup_begin(me->replica_lookup,
+                                      &(shardrec_batch){.struct_size = sizeof(shardrec_batch),
+                                                        .batch_size = BATCH,
+                                                        .values = &me->batch.id_view,
+                                                        .lengths = &me->batch.length_view}));
     enter(me, "forward", step); /* the inputs are on their way */
     memset(me->dense_gradient, 0, sizeof me->dense_gradient);
     TRY(shardrec_lookup_forward(me->lookup, 0, &out));
@@ -229,13 +236,13 @@ static int train(group *me, int steps) {
     learn(me);
     TRY(shardrec_lookup_set_gradient(me->replica_lookup, 0, &gradient));
     enter(me, "backward", step);
-    TRY(shardrec_lookup_backward(me->lookup));
-    TRY_ON_MESH(shardrec_lookup_backward(me->replica_lookup));
+    TRY(shardrec_lookup_backward(me->lookup, SHARDREC_UPDATE_APPLY));
+    TRY_ON_MESH(shardrec_lookup_backward(me->replica_lookup, SHARDREC_UPDATE_APPLY));
     enter(me, "reduce", step);
     TRY(shardrec_ddp_all_reduce(me->ddp));
     for (int c = 0; c < me->width; ++c) me->dense[c] -= 0.01f * me->dense_gradient[c];
     enter(me, "sync", step);
-    TRY_ON_MESH(shardrec_collection_sync(me->replicas));
+    TRY_ON_MESH(shardrec_collection_sync_replicas(me->replicas));
     if (hear_reader(me).failed) return -2;
   }
   return 0;
@@ -272,17 +279,21 @@ static void call_again(group *me) {
     if (i == 2) status = shardrec_comm_all_reduce(me->comm, &view, SHARDREC_REDUCTION_SUM);
     if (i == 3 && me->tables == NULL) continue;
     if (i == 3)
-      status = shardrec_collection_read(me->tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, NULL);
+      status = shardrec_collection_read_range(me->tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, NULL);
     if (i == 4 && (me->lookup == NULL || strcmp(me->phase, "forward") == 0)) continue;
     if (i == 4) {
-      status = shardrec_lookup_begin(me->lookup, BATCH, &me->batch.id_view, &me->batch.length_view,
-                                     NULL);
+      status =
+          shardrec_lookup_begin(me->lookup, &(shardrec_batch){.struct_size = sizeof(shardrec_batch),
+                                                              .batch_size = BATCH,
+                                                              .values = &me->batch.id_view,
+                                                              .lengths = &me->batch.length_view});
       if (status == SHARDREC_INVALID_STATE) continue; /* it had begun */
     }
     if (i == 5) {
-      status = strcmp(me->phase, "sync") == 0
-                   ? shardrec_collection_sync(me->replicas)
-                   : shardrec_collection_read(me->replicas, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, NULL);
+      status =
+          strcmp(me->phase, "sync") == 0
+              ? shardrec_collection_sync_replicas(me->replicas)
+              : shardrec_collection_read_range(me->replicas, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, NULL);
     }
     shardrec_last_error_i64(SHARDREC_ERROR_RANK, &rank);
     if (status != expected || rank != me->how.failed_rank || nanoseconds() - start > 500000000) {

@@ -72,8 +72,8 @@ shardrec_status digest_tables(shardrec_collection *tables, uint64_t *digest) {
     if (rows == NULL) return SHARDREC_OUT_OF_MEMORY;
     status = shardrec_tensor_matrix(rows, SHARDREC_FLOAT32, kShapes[i].rows, kShapes[i].dim, &view);
     if (status == SHARDREC_OK) {
-      status =
-          shardrec_collection_read(tables, i, SHARDREC_TABLE_WEIGHTS, 0, kShapes[i].rows, &view);
+      status = shardrec_collection_read_range(tables, i, SHARDREC_TABLE_WEIGHTS, 0, kShapes[i].rows,
+                                              &view);
     }
     *digest = shardrec_hash64(*digest, rows, count * (int64_t)sizeof *rows);
     free(rows);

@@ -50,13 +50,13 @@ static shardrec_status make_plan(trainer *me) {
   const int64_t sharding =
       is(me, "other_plan") ? SHARDREC_SHARDING_TABLE_WISE : SHARDREC_SHARDING_ROW_WISE;
   if (strcmp(me->scenario, "other_plan") != 0) {
-    return tell(me, "plan", shardrec_plan_collective(me->comm, me->model, NULL, &me->plan));
+    return tell(me, "plan", shardrec_plan_collective(me->comm, NULL, me->model, NULL, &me->plan));
   }
   shardrec_status status = shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options);
   if (status == SHARDREC_OK) {
     status = shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, sharding);
   }
-  if (status == SHARDREC_OK) status = shardrec_topology_create(3, 3, &topology);
+  if (status == SHARDREC_OK) status = shardrec_topology_create(3, 3, NULL, &topology);
   if (status == SHARDREC_OK) status = shardrec_plan_create(me->model, topology, options, &me->plan);
   shardrec_topology_destroy(&topology);
   shardrec_options_destroy(&options);
@@ -75,15 +75,19 @@ static shardrec_status take_step(trainer *me, int step) {
   shardrec_tensor_vector(ids, SHARDREC_INT64, FEATURES * SAMPLES, &id_view);
   shardrec_tensor_vector(lengths, SHARDREC_INT64, FEATURES * SAMPLES, &length_view);
   shardrec_tensor_matrix(out, SHARDREC_FLOAT32, SAMPLES, FEATURES * DIM, &out_view);
-  shardrec_status status =
-      tell(me, "begin", shardrec_lookup_begin(me->lookup, SAMPLES, &id_view, &length_view, NULL));
+  shardrec_status status = tell(
+      me, "begin",
+      shardrec_lookup_begin(me->lookup, &(shardrec_batch){.struct_size = sizeof(shardrec_batch),
+                                                          .batch_size = SAMPLES,
+                                                          .values = &id_view,
+                                                          .lengths = &length_view}));
   if (status != SHARDREC_OK) return status;
   status = tell(me, "forward", shardrec_lookup_forward(me->lookup, 0, &out_view));
   if (status != SHARDREC_OK) return status;
   for (int i = 0; i < SAMPLES * FEATURES * DIM; ++i) out[i] -= 1;
   status = shardrec_lookup_set_gradient(me->lookup, 0, &out_view);
   if (status != SHARDREC_OK) return tell(me, "set_gradient", status);
-  return tell(me, "backward", shardrec_lookup_backward(me->lookup));
+  return tell(me, "backward", shardrec_lookup_backward(me->lookup, SHARDREC_UPDATE_APPLY));
 }
 
 static shardrec_status print_digest(const trainer *me) {
@@ -92,9 +96,9 @@ static shardrec_status print_digest(const trainer *me) {
     float rows[ROWS * DIM];
     shardrec_tensor view;
     shardrec_tensor_matrix(rows, SHARDREC_FLOAT32, ROWS, DIM, &view);
-    const shardrec_status status =
-        tell(me, "read",
-             shardrec_collection_read(me->tables, table, SHARDREC_TABLE_WEIGHTS, 0, ROWS, &view));
+    const shardrec_status status = tell(
+        me, "read",
+        shardrec_collection_read_range(me->tables, table, SHARDREC_TABLE_WEIGHTS, 0, ROWS, &view));
     if (status != SHARDREC_OK) return status;
     digest = shardrec_hash64(digest, rows, (int64_t)sizeof rows);
   }
@@ -122,7 +126,7 @@ static int live(trainer *me) {
   if (make_model(me) != SHARDREC_OK) return 1;
   if (make_plan(me) != SHARDREC_OK) return 0;
   if (tell(me, "collection",
-           shardrec_collection_create(me->comm, me->model, me->plan, NULL, &me->tables)) !=
+           shardrec_collection_create(me->comm, NULL, me->model, me->plan, NULL, &me->tables)) !=
       SHARDREC_OK) {
     return 0;
   }

@@ -19,6 +19,7 @@
 #include "faults/table_digest.h"
 #include "objects/collection_object.h"
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -145,14 +146,14 @@ class Rank {
 
   bool create() {
     if (!make("plan", [&] {
-          return shardrec_plan_collective(comm_, handles_.model, handles_.plan_options,
+          return shardrec_plan_collective(comm_, nullptr, handles_.model, handles_.plan_options,
                                           &handles_.plan);
         })) {
       return false;
     }
     if (!make("create", [&] {
-          return shardrec_collection_create(comm_, handles_.model, handles_.plan, handles_.options,
-                                            &handles_.tables);
+          return shardrec_collection_create(comm_, nullptr, handles_.model, handles_.plan,
+                                            handles_.options, &handles_.tables);
         })) {
       return false;
     }
@@ -227,12 +228,14 @@ class Rank {
     const shardrec_tensor gradient = matrix(gradient_.data(), batch, kTables * kDim);
     return make("begin",
                 [&] {
-                  return shardrec_lookup_begin(handles_.lookup, batch, &values, &lengths, nullptr);
+                  return begin_batch(handles_.lookup,
+                                     {.batch_size = batch, .values = &values, .lengths = &lengths});
                 }) &&
            make("forward", [&] { return shardrec_lookup_forward(handles_.lookup, 0, &out); }) &&
            make("set_gradient",
                 [&] { return shardrec_lookup_set_gradient(handles_.lookup, 0, &gradient); }) &&
-           make("backward", [&] { return shardrec_lookup_backward(handles_.lookup); });
+           make("backward",
+                [&] { return shardrec_lookup_backward(handles_.lookup, SHARDREC_UPDATE_APPLY); });
   }
 
   void note(int step) {

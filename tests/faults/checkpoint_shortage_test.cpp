@@ -55,14 +55,14 @@ struct Job {
     SR_OK(shardrec_model_create(nullptr, &model));
     SR_OK(shardrec_model_add_table(model, "a table with a long name", 12, 6, nullptr, nullptr));
     SR_OK(shardrec_model_add_feature(model, 0, "id", SHARDREC_POOLING_SUM));
-    SR_OK(shardrec_topology_create(kRanks, kRanks, &topology));
+    SR_OK(shardrec_topology_create(kRanks, kRanks, nullptr, &topology));
     shardrec_options* options = nullptr;
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_OK(
         shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_COLUMN_WISE));
     SR_OK(shardrec_plan_create(model, topology, options, &plan));
     shardrec_options_destroy(&options);
-    SR_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+    SR_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
     SR_OK(shardrec_mlp_create(3, nullptr, &layers));
     SR_OK(shardrec_mlp_add_linear(layers, 2, SHARDREC_ACTIVATION_RELU));
     SR_OK(shardrec_checkpoint_create(comm, directory.c_str(), nullptr, &checkpoint));
@@ -73,7 +73,7 @@ struct Job {
   void fill(float value) {
     std::vector<float> rows(12 * 6, value);
     const shardrec_tensor view = matrix(rows.data(), 12, 6);
-    SR_OK(shardrec_collection_write(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 12, &view));
+    SR_OK(shardrec_collection_write_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 12, &view));
   }
 };
 
@@ -115,8 +115,8 @@ std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
     if (out.alive) {
       std::vector<float> row(6);
       const shardrec_tensor view = matrix(row.data(), 1, 6);
-      out.refused = shardrec_collection_read(job.tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 1, &view) ==
-                    SHARDREC_INVALID_STATE;
+      out.refused = shardrec_collection_read_range(job.tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 1,
+                                                   &view) == SHARDREC_INVALID_STATE;
     }
   });
   return outcomes;

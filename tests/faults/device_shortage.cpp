@@ -78,11 +78,11 @@ bool tables_are_on_devices() {
 
 DeviceAllocator::DeviceAllocator() {
   pools = std::make_unique<Pools>();
-  EXPECT_EQ(shardrec_set_device_allocator(allocate, release, nullptr), SHARDREC_OK);
+  EXPECT_EQ(shardrec_device_set_allocator(allocate, release, nullptr), SHARDREC_OK);
 }
 
 DeviceAllocator::~DeviceAllocator() {
-  EXPECT_EQ(shardrec_set_device_allocator(nullptr, nullptr, nullptr), SHARDREC_OK);
+  EXPECT_EQ(shardrec_device_set_allocator(nullptr, nullptr, nullptr), SHARDREC_OK);
   EXPECT_EQ(pools->live_blocks, 0) << "memory of devices was not given back";
   pools.reset();
 }

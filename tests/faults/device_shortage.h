@@ -1,5 +1,5 @@
 // Makes allocations of memory of devices by one thread fail: the program's allocator
-// (shardrec_set_device_allocator) that hands CUDA's memory on.
+// (shardrec_device_set_allocator) that hands CUDA's memory on.
 #pragma once
 
 #include <cstdint>

@@ -102,11 +102,11 @@ TEST(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
         one.step(rank, 1);
         together.arrive_and_wait();
         if (rank == 0) fail_allocation(k, Shortage::kOnce);
-        synced[static_cast<size_t>(rank)] = shardrec_collection_sync(one.tables());
+        synced[static_cast<size_t>(rank)] = shardrec_collection_sync_replicas(one.tables());
         if (rank == 0) fired = end_shortage();
         // The other ranks' groups end with the first call that needs a rank which has stopped.
         shardrec_status status = one.try_step(rank, 1);
-        if (status == SHARDREC_OK) status = shardrec_collection_sync(one.tables());
+        if (status == SHARDREC_OK) status = shardrec_collection_sync_replicas(one.tables());
         later[static_cast<size_t>(rank)] = status;
         together.arrive_and_wait();
         if (rank == 0) {

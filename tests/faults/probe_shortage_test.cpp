@@ -109,12 +109,12 @@ TEST_P(ProbeShortage, AMeasurementIsWholeOrThereIsNone) {
 
 TEST_P(ProbeShortage, TheCallSaysOutOfMemoryAndKeepsNothing) {
   shardrec_control* control = nullptr;
-  ASSERT_EQ(shardrec_control_create(&control), SHARDREC_OK);
+  ASSERT_EQ(shardrec_control_create(nullptr, &control), SHARDREC_OK);
   ASSERT_EQ(shardrec_control_cancel(control), SHARDREC_OK);  // before its first measurement
   int64_t cancelled = 0;
   const int64_t runs = for_each_allocation([&](int64_t k) {
     char* text = nullptr;
-    const shardrec_status status = ended(shardrec_probe(1, control, &text), k);
+    const shardrec_status status = ended(shardrec_probe_json(1, control, &text), k);
     const NoShortage pause;
     EXPECT_TRUE(status == SHARDREC_OUT_OF_MEMORY || status == SHARDREC_CANCELLED)
         << k << ": " << shardrec_last_error();
@@ -135,7 +135,7 @@ TEST_P(ProbeShortage, WhatIsKeptIsReadWholeOrOutOfMemory) {
   int64_t short_of = 0;
   for_each_allocation([&](int64_t k) {
     char* text = nullptr;
-    const shardrec_status status = ended(shardrec_probe_cached(&text), k);
+    const shardrec_status status = ended(shardrec_probe_cached_json(&text), k);
     const NoShortage pause;
     if (status == SHARDREC_OK) {
       EXPECT_EQ(text, expected) << k;

@@ -30,11 +30,13 @@ Answer call(const shardrec_scorer* scorer, const ServedBatch& batch) {
   const shardrec::Matrix dense(batch.dense.data(), batch.size, kDense);
   const shardrec::Matrix pooled(answer.pooled.data(), batch.size, kWidth);
   const shardrec::Vector scores(answer.scores);
-  answer.status = shardrec_scorer_lookup(scorer, 0, batch.size, values.get(), lengths.get(),
-                                         nullptr, pooled.get(), nullptr);
+  const shardrec_batch given{.struct_size = sizeof given,
+                             .batch_size = batch.size,
+                             .values = values.get(),
+                             .lengths = lengths.get()};
+  answer.status = shardrec_scorer_lookup(scorer, 0, &given, pooled.get(), nullptr);
   if (answer.status != SHARDREC_OK) return answer;
-  answer.status = shardrec_scorer_predict(scorer, batch.size, dense.get(), values.get(),
-                                          lengths.get(), nullptr, scores.get(), nullptr);
+  answer.status = shardrec_scorer_predict(scorer, &given, dense.get(), scores.get(), nullptr);
   return answer;
 }
 

@@ -34,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int64_t before = live_objects();
   {
     shardrec_local* group = nullptr;
-    check(shardrec_local_create(2, 1, &group) == SHARDREC_OK, "a group of two ranks is made");
+    check(shardrec_local_create(2, 1, nullptr, &group) == SHARDREC_OK,
+          "a group of two ranks is made");
     Rank first(0, group);
     Rank second(1, group);
     first.meet(second);

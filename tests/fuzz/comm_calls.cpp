@@ -42,13 +42,13 @@ void Rank::comm_call(Input& in) {
       make(in, groups_, [&](auto out) {
         return shardrec_local_create(static_cast<int32_t>(in.of<int64_t>({1, 2, 3, in.number()})),
                                      static_cast<int32_t>(in.of<int64_t>({1, 2, in.number()})),
-                                     out);
+                                     nullptr, out);
       });
       return;
     case 5: {
       make(in, comms_, [&](auto out) {
         return shardrec_comm_create_local(handle(in, &Rank::groups_),
-                                          static_cast<int32_t>(in.number()), out);
+                                          static_cast<int32_t>(in.number()), nullptr, out);
       });
       for (int slot = 0; slot < 2; ++slot) {
         if (comms_.live(slot) == nullptr) continue;

@@ -114,7 +114,7 @@ void Rank::ddp_views(Input& in, shardrec_ddp* ddp) {
   note(shardrec_ddp_bucket_of(ddp, index, &bucket));
   note(shardrec_ddp_state(ddp, index, static_cast<int32_t>(in.one_in(4) ? in.number() : 0), &view));
   char* text = nullptr;
-  take(shardrec_ddp_statistics(ddp, &text), text);
+  take(shardrec_ddp_statistics_json(ddp, &text), text);
 }
 
 }  // namespace shardrec::fuzz

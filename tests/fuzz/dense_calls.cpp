@@ -30,7 +30,7 @@ void Rank::dense_call(Input& in) {
       note(shardrec_mlp_forward(mlp, input, output));
       note(shardrec_mlp_backward(mlp, output_gradient, input_gradient));
       note(shardrec_mlp_step(mlp));
-      if (in.one_in(2)) note(shardrec_mlp_zero_gradient(mlp));
+      if (in.one_in(2)) note(shardrec_mlp_zero_gradients(mlp));
       return;
     }
     case 6: {
@@ -63,8 +63,9 @@ void Rank::dense_call(Input& in) {
       return;
     }
     case 9:
-      make(in, metrics_,
-           [&](auto out) { return shardrec_metrics_create(handle(in, &Rank::comms_), out); });
+      make(in, metrics_, [&](auto out) {
+        return shardrec_metrics_create(handle(in, &Rank::comms_), nullptr, out);
+      });
       return;
     case 10: {
       shardrec_metrics* metrics = handle(in, &Rank::metrics_);

@@ -45,7 +45,7 @@ void Rank::memory_call(Input& in) {
     return shardrec_memory_create(
         as_enum<shardrec_device_type>(in.of<int64_t>({1, 1, 1, 2, 0, 99})),
         in.of<int32_t>({0, 0, 0, 1, -1, INT32_MAX}), in.of<int64_t>({64, 0, 1000, -1, INT64_MAX}),
-        in.one_in(8) ? nullptr : out);
+        nullptr, in.one_in(8) ? nullptr : out);
   });
   const std::array<int64_t, 3> shape = {in.number(), in.number(), in.number()};
   shardrec_tensor view{};
@@ -57,7 +57,7 @@ void Rank::memory_call(Input& in) {
   const int64_t rows = in.below(4);
   const shardrec_tensor to = matrix(in, in.one_in(2), rows, 4);
   const shardrec_tensor from = matrix(in, in.one_in(2), rows, 4);
-  note(shardrec_copy(or_null(in, to), or_null(in, from), in.number()));
+  note(shardrec_tensor_copy(or_null(in, to), or_null(in, from), in.number()));
 }
 
 void Rank::library_call(Input& in) {
@@ -76,11 +76,11 @@ void Rank::library_call(Input& in) {
       return;
     case 2: {
       char* text = nullptr;
-      take(shardrec_capabilities(&text), text);
+      take(shardrec_capabilities_json(&text), text);
       return;
     }
     case 3: {
-      make(in, controls_, [](auto out) { return shardrec_control_create(out); });
+      make(in, controls_, [](auto out) { return shardrec_control_create(nullptr, out); });
       int64_t done = 0;
       note(shardrec_control_progress(handle(in, &Rank::controls_), &done, nullptr));
       note(shardrec_control_cancel(handle(in, &Rank::controls_)));
@@ -95,14 +95,14 @@ void Rank::library_call(Input& in) {
     }
     case 5: {
       char* text = nullptr;
-      take(shardrec_probe_cached(in.one_in(8) ? nullptr : &text), text);
+      take(shardrec_probe_cached_json(in.one_in(8) ? nullptr : &text), text);
       // Numbers of threads that are refused: others are measured, for seconds.
       const auto threads = in.of<int32_t>({-1, 4097, INT32_MIN, INT32_MAX});
       shardrec_control* control = in.one_in(2) ? nullptr : handle(in, &Rank::controls_);
       char* measured = nullptr;
-      take(shardrec_probe(threads, control, &measured), measured);
-      take(shardrec_probe_device(in.of<int32_t>({-1, 1024, INT32_MIN, INT32_MAX}), control,
-                                 &measured),
+      take(shardrec_probe_json(threads, control, &measured), measured);
+      take(shardrec_probe_device_json(in.of<int32_t>({-1, 1024, INT32_MIN, INT32_MAX}), control,
+                                      &measured),
            measured);
       return;
     }

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "fuzz/rank.h"
+#include "support/structs.h"
 
 namespace shardrec::fuzz {
 
@@ -96,7 +97,7 @@ void Rank::plan_call(Input& in) {
       make(in, topologies_, [&](auto out) {
         return shardrec_topology_create(
             static_cast<int32_t>(in.of<int64_t>({2, 1, 4, in.number()})),
-            static_cast<int32_t>(in.of<int64_t>({1, 2, in.number()})), out);
+            static_cast<int32_t>(in.of<int64_t>({1, 2, in.number()})), nullptr, out);
       });
       return;
     case 1:
@@ -107,14 +108,15 @@ void Rank::plan_call(Input& in) {
       return;
     case 2:
       make(in, plans_, [&](auto out) {
-        return shardrec_plan_collective(handle(in, &Rank::comms_), handle(in, &Rank::models_),
+        return shardrec_plan_collective(handle(in, &Rank::comms_), nullptr,
+                                        handle(in, &Rank::models_),
                                         handle_or_null(in, &Rank::options_), out);
       });
       return;
     case 3:
       make(in, plans_, [&](auto out) {
         return shardrec_plan_create_empty(handle(in, &Rank::models_),
-                                          handle(in, &Rank::topologies_), out);
+                                          handle(in, &Rank::topologies_), nullptr, out);
       });
       return;
     case 4: {
@@ -124,11 +126,12 @@ void Rank::plan_call(Input& in) {
       const int64_t rows = in.number();
       const int64_t col = in.number();
       const int64_t cols = in.number();
-      note(shardrec_plan_add_box(plan, table, rank, row, rows, col, cols));
+      note(add_box(plan, table, rank, row, rows, col, cols));
       return;
     }
     case 5:
-      note(shardrec_plan_add_replicated(plan, static_cast<int32_t>(in.number())));
+      note(shardrec_plan_replicate(plan, static_cast<int32_t>(in.number()),
+                                   SHARDREC_REPLICATION_SAMPLES));
       return;
     case 6: {
       char* text = nullptr;
@@ -140,9 +143,11 @@ void Rank::plan_call(Input& in) {
       int32_t count = 0;
       note(shardrec_plan_check(plan));
       note(shardrec_plan_box_count(plan, static_cast<int32_t>(in.number()), &count));
-      note(shardrec_plan_box(plan, static_cast<int32_t>(in.number()),
-                             static_cast<int32_t>(in.number()), &count, nullptr, nullptr, nullptr,
-                             nullptr));
+      // Of any size, of which there is as much memory as the largest that is taken needs.
+      std::array<int64_t, 512> room{in.one_in(2) ? int64_t{sizeof(shardrec_box)} : in.number()};
+      note(shardrec_plan_box(
+          plan, static_cast<int32_t>(in.number()), static_cast<int32_t>(in.number()),
+          in.one_in(8) ? nullptr : reinterpret_cast<shardrec_box*>(room.data())));
       int64_t bytes = 0;
       note(shardrec_plan_box_bytes(plan, static_cast<int32_t>(in.number()),
                                    static_cast<int32_t>(in.number()), &bytes, nullptr));

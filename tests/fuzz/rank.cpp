@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "support/structs.h"
+
 namespace shardrec::fuzz {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr int kMostCalls = 60;
 
 Rank::Rank(int rank, shardrec_local* group) : rank_(rank) {
   shardrec_comm* comm = nullptr;
-  if (note(shardrec_comm_create_local(group, rank, &comm)) != SHARDREC_OK) std::abort();
+  if (note(shardrec_comm_create_local(group, rank, nullptr, &comm)) != SHARDREC_OK) std::abort();
   // Short, so that calls that do not match end soon.
   shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 0.03);
   shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 0.03);
@@ -180,8 +182,14 @@ void Rank::begin(Input& in, bool clean) {
   }
   const int64_t said = !clean && in.one_in(12) ? in.number() : batch;
   shardrec_lookup* lookup = handle(in, &Rank::lookups_);
-  note(by_offsets ? shardrec_lookup_begin_offsets(lookup, said, values_at, lengths_at, weights)
-                  : shardrec_lookup_begin(lookup, said, values_at, lengths_at, weights));
+  note(by_offsets ? begin_batch(lookup, {.batch_size = said,
+                                         .values = values_at,
+                                         .offsets = lengths_at,
+                                         .weights = weights})
+                  : begin_batch(lookup, {.batch_size = said,
+                                         .values = values_at,
+                                         .lengths = lengths_at,
+                                         .weights = weights}));
 }
 
 void Rank::drop_something(Input& in) {

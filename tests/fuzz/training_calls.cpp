@@ -3,6 +3,7 @@
 #include <string>
 
 #include "fuzz/rank.h"
+#include "support/structs.h"
 
 namespace shardrec::fuzz {
 
@@ -31,13 +32,14 @@ void Rank::set_up(Input& in) {
   make(in, options_, [](auto out) { return shardrec_options_create(SHARDREC_OPTIONS_PLAN, out); });
   note(shardrec_options_set_i64(options_.live(0), SHARDREC_OPTION_SHARDING, sharding));
   make(in, plans_, [&](auto out) {
-    return shardrec_plan_collective(comms_.live(0), models_.live(0), options_.live(0), out);
+    return shardrec_plan_collective(comms_.live(0), nullptr, models_.live(0), options_.live(0),
+                                    out);
   });
   make(in, options_,
        [](auto out) { return shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, out); });
   note(shardrec_options_set_i64(options_.live(0), SHARDREC_OPTION_THREADS, 1));
   make(in, collections_, [&](auto out) {
-    return shardrec_collection_create(comms_.live(0), models_.live(0), plans_.live(0),
+    return shardrec_collection_create(comms_.live(0), nullptr, models_.live(0), plans_.live(0),
                                       options_.live(0), out);
   });
   make(in, options_,
@@ -63,8 +65,12 @@ void Rank::step(Input& in) {
   note(shardrec_lookup_forward(lookup, 0, out));
   const shardrec_tensor* gradient = or_null(in, matrix(in, clean, batch_, shape_.width));
   note(shardrec_lookup_set_gradient(lookup, 0, gradient));
-  if (in.one_in(3)) note(shardrec_lookup_send_gradients(lookup, in.one_in(8) ? 1 : 0));
-  note(in.one_in(6) ? shardrec_lookup_skip(lookup) : shardrec_lookup_backward(lookup));
+  if (in.one_in(3))
+    note(shardrec_lookup_send_gradients(lookup, in.one_in(8) ? 1
+                                                : 0          ? SHARDREC_UPDATE_ACCUMULATE
+                                                             : SHARDREC_UPDATE_APPLY));
+  note(in.one_in(6) ? shardrec_lookup_backward(lookup, SHARDREC_UPDATE_SKIP)
+                    : shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
 }
 
 void Rank::lookup_call(Input& in) {
@@ -97,18 +103,20 @@ void Rank::lookup_call(Input& in) {
       return;
     }
     case 6:
-      note(shardrec_lookup_skip(handle(in, &Rank::lookups_)));
+      note(shardrec_lookup_backward(handle(in, &Rank::lookups_), SHARDREC_UPDATE_SKIP));
       return;
     case 7:  // no more data
-      note(shardrec_lookup_begin(handle(in, &Rank::lookups_), in.one_in(4) ? in.number() : 0,
-                                 nullptr, nullptr, nullptr));
+      note(
+          begin_batch(handle(in, &Rank::lookups_), {.batch_size = in.one_in(4) ? in.number() : 0}));
       return;
     case 8:
       note(shardrec_lookup_send_gradients(handle(in, &Rank::lookups_),
-                                          static_cast<int32_t>(in.below(3)) - 1));
+                                          static_cast<int32_t>(in.below(3)) - 1
+                                              ? SHARDREC_UPDATE_ACCUMULATE
+                                              : SHARDREC_UPDATE_APPLY));
       return;
     default:
-      note(shardrec_lookup_backward(handle(in, &Rank::lookups_)));
+      note(shardrec_lookup_backward(handle(in, &Rank::lookups_), SHARDREC_UPDATE_APPLY));
   }
 }
 
@@ -135,8 +143,8 @@ void Rank::collection_call(Input& in) {
     }
     case 0:
       make(in, collections_, [&](auto out) {
-        return shardrec_collection_create(handle(in, &Rank::comms_), handle(in, &Rank::models_),
-                                          handle(in, &Rank::plans_),
+        return shardrec_collection_create(handle(in, &Rank::comms_), nullptr,
+                                          handle(in, &Rank::models_), handle(in, &Rank::plans_),
                                           handle_or_null(in, &Rank::options_), out);
       });
       return;
@@ -147,8 +155,9 @@ void Rank::collection_call(Input& in) {
       return;
     }
     case 2:
-      if (in.one_in(4)) note(shardrec_collection_synchronize(handle(in, &Rank::collections_)));
-      note(shardrec_collection_set_learning_rate(handle(in, &Rank::collections_), in.real()));
+      if (in.one_in(4)) note(shardrec_collection_wait_device(handle(in, &Rank::collections_)));
+      note(shardrec_collection_set_learning_rate(handle(in, &Rank::collections_),
+                                                 SHARDREC_ALL_TABLES, in.real()));
       return;
     case 3:
     case 4: {
@@ -160,23 +169,26 @@ void Rank::collection_call(Input& in) {
       const shardrec_tensor* values =
           or_null(in, matrix(in, false, rows, in.of<int64_t>({4, 1, 3, 16, 8})));
       shardrec_collection* tables = handle(in, &Rank::collections_);
-      note(write ? shardrec_collection_write(tables, table, part, row, rows, values)
-                 : shardrec_collection_read(tables, table, part, row, rows, values));
+      note(write ? shardrec_collection_write_range(tables, table, part, row, rows, values)
+                 : shardrec_collection_read_range(tables, table, part, row, rows, values));
       return;
     }
     case 5: {
-      int64_t value = 0;
-      note(shardrec_collection_stat_i64(handle(in, &Rank::collections_),
-                                        as_enum<shardrec_collection_stat>(in.number()),
-                                        in.one_in(8) ? nullptr : &value));
+      double value = 0;
+      const int64_t stat = in.one_in(4) ? in.number() : 100 * in.below(3) + in.below(20);
+      const auto table = static_cast<int32_t>(in.one_in(2) ? SHARDREC_ALL_TABLES : in.number());
+      note(shardrec_collection_stat(handle(in, &Rank::collections_), as_enum<shardrec_stat>(stat),
+                                    table, in.one_in(8) ? nullptr : &value));
       return;
     }
     case 6: {
-      double value = 0;
-      const int64_t stat = in.one_in(4) ? in.number() : 100 + in.below(20);
-      note(shardrec_collection_stat_f64(handle(in, &Rank::collections_),
-                                        as_enum<shardrec_collection_stat>(stat),
-                                        in.one_in(8) ? nullptr : &value));
+      double rate = 0;
+      int32_t frozen = 0;
+      const auto table = static_cast<int32_t>(in.number());
+      note(shardrec_collection_learning_rate(handle(in, &Rank::collections_), table,
+                                             in.one_in(8) ? nullptr : &rate));
+      note(shardrec_collection_frozen(handle(in, &Rank::collections_), table,
+                                      in.one_in(8) ? nullptr : &frozen));
       return;
     }
     default:

@@ -160,28 +160,28 @@ void move_rows(int rank, shardrec_comm* comm) {
   }
   shardrec_model* model = make_model(scenario);
   shardrec_topology* topology = nullptr;
-  SR_OK(shardrec_topology_create(ranks, 2, &topology));
+  SR_OK(shardrec_topology_create(ranks, 2, nullptr, &topology));
   shardrec_options* options = nullptr;
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_MIXED));
   shardrec_plan* plan = nullptr;
   SR_OK(shardrec_plan_create(model, topology, options, &plan));
   shardrec_collection* tables = nullptr;
-  SR_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+  SR_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
   for (int32_t t = 0; t < kTables; ++t) {
     const int64_t first = 3 * rank + t;
     std::vector<float> range(20 * kDim);
     for (size_t i = 0; i < range.size(); ++i) range[i] = static_cast<float>(i + first) / 7;
     const shardrec_tensor of_range = matrix(range.data(), 20, kDim);
-    SR_OK(shardrec_collection_write(tables, t, SHARDREC_TABLE_WEIGHTS, first, 20, &of_range));
-    SR_OK(shardrec_collection_read(tables, t, SHARDREC_TABLE_STATE, first, 0, nullptr));
+    SR_OK(shardrec_collection_write_range(tables, t, SHARDREC_TABLE_WEIGHTS, first, 20, &of_range));
+    SR_OK(shardrec_collection_read_range(tables, t, SHARDREC_TABLE_STATE, first, 0, nullptr));
     std::vector<int64_t> ids = {first, 49, 0, first, 17 + rank};
     std::vector<float> rows(ids.size() * kDim, 0.25F * static_cast<float>(rank + 1));
     const shardrec_tensor of_ids = vector_of(ids);
     const shardrec_tensor of_rows = matrix(rows.data(), std::ssize(ids), kDim);
     SR_OK(shardrec_collection_write_rows(tables, t, SHARDREC_TABLE_WEIGHTS, &of_ids, &of_rows));
     SR_OK(shardrec_collection_read_rows(tables, t, SHARDREC_TABLE_WEIGHTS, &of_ids, &of_rows));
-    SR_OK(shardrec_collection_read(tables, t, SHARDREC_TABLE_WEIGHTS, first, 20, &of_range));
+    SR_OK(shardrec_collection_read_range(tables, t, SHARDREC_TABLE_WEIGHTS, first, 20, &of_range));
   }
   shardrec_collection_destroy(&tables);
   shardrec_plan_destroy(&plan);

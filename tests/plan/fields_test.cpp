@@ -27,8 +27,7 @@ Plan plan_of_all_fields(const Model& model) {
   add_box(plan, model, 0, {.rank = 0, .cells = {.row = 0, .rows = 10, .col = 0, .cols = 8}});
   add_box(plan, model, 0, {.rank = 3, .cells = {.row = 10, .rows = 30, .col = 0, .cols = 3}});
   add_box(plan, model, 0, {.rank = 1, .cells = {.row = 10, .rows = 30, .col = 3, .cols = 5}});
-  add_replicated(plan, model, 1);
-  set_replication(plan, model, 1, SHARDREC_REPLICATION_ROWS);
+  replicate(plan, model, 1, SHARDREC_REPLICATION_ROWS);
   return plan;
 }
 

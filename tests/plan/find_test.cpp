@@ -20,7 +20,7 @@ class Find : public ::testing::Test {
     plan_.tables.resize(2);
     add_box(plan_, model_, 0, {.rank = 0, .cells = {.row = 0, .rows = 5, .col = 0, .cols = 4}});
     add_box(plan_, model_, 0, {.rank = 1, .cells = {.row = 5, .rows = 5, .col = 0, .cols = 4}});
-    add_replicated(plan_, model_, 1);
+    replicate(plan_, model_, 1, SHARDREC_REPLICATION_SAMPLES);
   }
 
   template <class Body>

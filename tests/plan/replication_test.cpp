@@ -63,16 +63,16 @@ TEST(Replication, AnExplicitChoiceIsTaken) {
   }
 }
 
-TEST(Replication, SurvivesJsonAndIsRefusedWhereNothingIsReplicated) {
+TEST(Replication, SurvivesJsonAndIsRefusedWhereThereAreBoxes) {
   const Model model = one_feature(10, 16);
   Plan plan = make_plan(model, {2, 1}, SHARDREC_SHARDING_DATA_PARALLEL);
-  set_replication(plan, model, 0, SHARDREC_REPLICATION_ROWS);
+  replicate(plan, model, 0, SHARDREC_REPLICATION_ROWS);
   EXPECT_EQ(plan_from_json(model, plan_to_json(plan, model)), plan);
   EXPECT_NE(plan_to_text(plan, model).find("all, by rows"), std::string::npos);
-  EXPECT_EQ(status_of([&] { set_replication(plan, model, 0, SHARDREC_REPLICATION_AUTO); }),
+  EXPECT_EQ(status_of([&] { replicate(plan, model, 0, SHARDREC_REPLICATION_AUTO); }),
             SHARDREC_INVALID_ARGUMENT);
   Plan cut = make_plan(model, {2, 1}, SHARDREC_SHARDING_ROW_WISE);
-  EXPECT_EQ(status_of([&] { set_replication(cut, model, 0, SHARDREC_REPLICATION_ROWS); }),
+  EXPECT_EQ(status_of([&] { replicate(cut, model, 0, SHARDREC_REPLICATION_ROWS); }),
             SHARDREC_INVALID_ARGUMENT);
 }
 

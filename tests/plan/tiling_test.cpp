@@ -184,14 +184,16 @@ TEST(AddBox, AndReplicationExcludeEachOther) {
   const Model model = tables_of({{10, 8}, {3, 3}});
   Plan plan{{4, 2}, std::vector<TablePlan>(2)};
   add_box(plan, model, 0, {3, {0, 5, 0, 8}});
-  add_replicated(plan, model, 1);
-  EXPECT_EQ(status_of([&] { add_replicated(plan, model, 0); }), SHARDREC_INVALID_ARGUMENT);
+  replicate(plan, model, 1, SHARDREC_REPLICATION_SAMPLES);
+  EXPECT_EQ(status_of([&] { replicate(plan, model, 0, SHARDREC_REPLICATION_SAMPLES); }),
+            SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(status_of([&] { add_box(plan, model, 1, {0, {0, 3, 0, 3}}); }),
             SHARDREC_INVALID_ARGUMENT);
   for (const int32_t table : {-1, 2, INT32_MAX}) {
     EXPECT_EQ(status_of([&] { add_box(plan, model, table, {0, {0, 1, 0, 1}}); }),
               SHARDREC_INVALID_ARGUMENT);
-    EXPECT_EQ(status_of([&] { add_replicated(plan, model, table); }), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(status_of([&] { replicate(plan, model, table, SHARDREC_REPLICATION_SAMPLES); }),
+              SHARDREC_INVALID_ARGUMENT);
   }
 }
 

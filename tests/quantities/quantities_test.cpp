@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
@@ -35,12 +36,12 @@ struct Sharded {
     shardrec_options_destroy(&options);
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, kind));
-    SR_EXPECT_OK(shardrec_plan_collective(comm, model, options, &plan));
+    SR_EXPECT_OK(shardrec_plan_collective(comm, nullptr, model, options, &plan));
     shardrec_options_destroy(&options);
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
     SR_EXPECT_OK(
         shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, SHARDREC_DIVISOR_NONE));
-    created = shardrec_collection_create(comm, model, plan, options, &tables);
+    created = shardrec_collection_create(comm, nullptr, model, plan, options, &tables);
     shardrec_options_destroy(&options);
     if (created != SHARDREC_OK) return;
     SR_EXPECT_OK(shardrec_lookup_create(tables, nullptr, &lookup));
@@ -63,10 +64,10 @@ struct Sharded {
     const shardrec_tensor counts = vector_of(lengths);
     const shardrec_tensor rows = matrix(out.data(), batch, width);
     const shardrec_tensor gradient = matrix(ones.data(), batch, width);
-    SR_EXPECT_OK(shardrec_lookup_begin(lookup, batch, &ids, &counts, nullptr));
+    SR_EXPECT_OK(begin_batch(lookup, {.batch_size = batch, .values = &ids, .lengths = &counts}));
     SR_EXPECT_OK(shardrec_lookup_forward(lookup, 0, &rows));
     SR_EXPECT_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient));
-    SR_EXPECT_OK(shardrec_lookup_backward(lookup));
+    SR_EXPECT_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
     return out;
   }
 
@@ -122,11 +123,10 @@ TEST(Quantities, TablesThatNoMachineHoldsArePlannedAndRefusedWithTheirBytes) {
     int32_t boxes = 0;
     SR_OK(shardrec_plan_box_count(sharded.plan, 0, &boxes));
     EXPECT_EQ(boxes, 2);
-    int64_t row = 0;
-    int64_t rows = 0;
-    SR_OK(shardrec_plan_box(sharded.plan, 0, 1, nullptr, &row, &rows, nullptr, nullptr));
-    EXPECT_EQ(row, kRows / 2);
-    EXPECT_EQ(rows, kRows / 2);
+    shardrec_box box{};
+    SR_OK(read_box(sharded.plan, 0, 1, &box));
+    EXPECT_EQ(box.row, kRows / 2);
+    EXPECT_EQ(box.rows, kRows / 2);
     EXPECT_EQ(sharded.created, SHARDREC_OUT_OF_MEMORY);
     int64_t bytes = 0;
     SR_OK(shardrec_last_error_i64(SHARDREC_ERROR_VALUE, &bytes));
@@ -148,11 +148,12 @@ TEST(Quantities, OneBagOfAMillionIds) {
     expect_all(sharded.step(1, values, lengths, 4), 0);
     std::vector<float> row(4);
     const shardrec_tensor tensor = matrix(row.data(), 1, 4);
-    SR_OK(shardrec_collection_read(sharded.tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &tensor));
+    SR_OK(shardrec_collection_read_range(sharded.tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &tensor));
     expect_all(row, -1'000'000 * kRate);
     // Its sum again: a million times one, which float32 holds.
     row.assign(4, 1.0F);
-    SR_OK(shardrec_collection_write(sharded.tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &tensor));
+    SR_OK(
+        shardrec_collection_write_range(sharded.tables, 0, SHARDREC_TABLE_WEIGHTS, 5, 1, &tensor));
     expect_all(sharded.step(1, values, lengths, 4), rank == 0 ? 1'000'000.0F : 0.0F);
   });
 }

@@ -105,11 +105,12 @@ TEST_P(ReplicaSettings, ThatDifferAreAMismatchBeforeAnythingIsAveraged) {
     given.set(one, replica_of(rank) == 1);
     const auto weights = one.read(SHARDREC_TABLE_WEIGHTS);
     const auto sums = one.read(SHARDREC_TABLE_STATE);
-    expect_mismatch(shardrec_collection_sync(one.tables()), given.words);
+    expect_mismatch(shardrec_collection_sync_replicas(one.tables()), given.words);
     EXPECT_EQ(one.read(SHARDREC_TABLE_WEIGHTS), weights);
     EXPECT_EQ(one.read(SHARDREC_TABLE_STATE), sums);
     given.set(one, false);
-    EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_OK) << shardrec_last_error();
+    EXPECT_EQ(shardrec_collection_sync_replicas(one.tables()), SHARDREC_OK)
+        << shardrec_last_error();
     EXPECT_NE(one.read(SHARDREC_TABLE_WEIGHTS), weights);
     EXPECT_EQ(shardrec_comm_status(comm), SHARDREC_OK);
   });
@@ -117,28 +118,30 @@ TEST_P(ReplicaSettings, ThatDifferAreAMismatchBeforeAnythingIsAveraged) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, ReplicaSettings,
-    ::testing::Values(
-        SettingCase{"LearningRate",
-                    {"learning rate", "table \"t\""},
-                    [](MeshRank& one, bool other) {
-                      SR_OK(shardrec_collection_set_learning_rate(one.tables(), other ? 0.2 : 0.1));
-                    }},
-        SettingCase{"TableLearningRate",
-                    {"learning rate", "table \"t\""},
-                    [](MeshRank& one, bool other) {
-                      SR_OK(shardrec_collection_set_table_learning_rate(one.tables(), 0,
-                                                                        other ? 0.2 : 0.1));
-                    }},
-        SettingCase{"Frozen",
-                    {"frozen", "table \"t\""},
-                    [](MeshRank& one, bool other) {
-                      SR_OK(shardrec_collection_set_frozen(one.tables(), 0, other ? 1 : 0));
-                    }},
-        SettingCase{"Step",
-                    {"number of steps"},
-                    [](MeshRank& one, bool other) {
-                      SR_OK(shardrec_collection_set_step(one.tables(), other ? 7 : 1));
-                    }}),
+    ::testing::Values(SettingCase{"LearningRate",
+                                  {"learning rate", "table \"t\""},
+                                  [](MeshRank& one, bool other) {
+                                    SR_OK(shardrec_collection_set_learning_rate(
+                                        one.tables(), SHARDREC_ALL_TABLES, other ? 0.2 : 0.1));
+                                  }},
+                      SettingCase{"TableLearningRate",
+                                  {"learning rate", "table \"t\""},
+                                  [](MeshRank& one, bool other) {
+                                    SR_OK(shardrec_collection_set_learning_rate(one.tables(), 0,
+                                                                                other ? 0.2 : 0.1));
+                                  }},
+                      SettingCase{"Frozen",
+                                  {"frozen", "table \"t\""},
+                                  [](MeshRank& one, bool other) {
+                                    SR_OK(shardrec_collection_set_frozen(one.tables(), 0,
+                                                                         other ? 1 : 0));
+                                  }},
+                      SettingCase{"Step",
+                                  {"number of steps"},
+                                  [](MeshRank& one, bool other) {
+                                    SR_OK(
+                                        shardrec_collection_set_step(one.tables(), other ? 7 : 1));
+                                  }}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(ReplicaSettings, ErrorsNameTheTable) {
@@ -147,7 +150,7 @@ TEST(ReplicaSettings, ErrorsNameTheTable) {
     one.create();
     SR_OK(one.status());
     SR_OK(shardrec_collection_set_frozen(one.tables(), 0, replica_of(rank)));
-    EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_DISAGREEMENT);
+    EXPECT_EQ(shardrec_collection_sync_replicas(one.tables()), SHARDREC_DISAGREEMENT);
     char* table = nullptr;
     SR_OK(shardrec_last_error_text(SHARDREC_ERROR_TABLE, &table));
     EXPECT_EQ(std::string(table), "t");
@@ -163,7 +166,7 @@ TEST(ReplicaSettings, OfRanksThatAreInDifferentCallsAreNotWaitedFor) {
     one.create();
     SR_OK(one.status());
     const shardrec_status status =
-        rank == 3 ? one.try_read() : shardrec_collection_sync(one.tables());
+        rank == 3 ? one.try_read() : shardrec_collection_sync_replicas(one.tables());
     EXPECT_NE(status, SHARDREC_OK);
     if (replica_of(rank) == 1) {
       EXPECT_EQ(status, SHARDREC_MISMATCH) << shardrec_last_error();

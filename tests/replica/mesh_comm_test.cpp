@@ -18,8 +18,8 @@ struct Groups {
     SR_EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_PLACEMENT, placement));
     SR_EXPECT_OK(shardrec_mesh_create(comm, size, options, &mesh));
     shardrec_options_destroy(&options);
-    SR_EXPECT_OK(shardrec_mesh_sharding_comm(mesh, &sharding));
-    SR_EXPECT_OK(shardrec_mesh_replica_comm(mesh, &replica));
+    SR_EXPECT_OK(shardrec_mesh_comm(mesh, SHARDREC_MESH_GROUP_SHARDING, &sharding));
+    SR_EXPECT_OK(shardrec_mesh_comm(mesh, SHARDREC_MESH_GROUP_REPLICA, &replica));
   }
   ~Groups() {
     shardrec_comm_destroy(&sharding);
@@ -54,14 +54,13 @@ TEST(MeshComms, HoldTheRanksOfTheGroupsInTheirOrder) {
     EXPECT_EQ(gather(sync.sharding, rank),
               rank % 2 == 0 ? (std::vector<int32_t>{0, 2, 4}) : (std::vector<int32_t>{1, 3, 5}));
     EXPECT_EQ(gather(sync.replica, rank), (std::vector<int32_t>{rank / 2 * 2, rank / 2 * 2 + 1}));
-    int32_t sharding_rank = -1;
-    int32_t replica_rank = -1;
+    shardrec_place place{.struct_size = sizeof place};
     int32_t number = -1;
-    SR_EXPECT_OK(shardrec_mesh_place(sync.mesh, &sharding_rank, nullptr, &replica_rank, nullptr));
+    SR_EXPECT_OK(shardrec_mesh_place(sync.mesh, &place));
     SR_EXPECT_OK(shardrec_comm_rank(sync.sharding, &number));
-    EXPECT_EQ(number, sharding_rank);
+    EXPECT_EQ(number, place.sharding_rank);
     SR_EXPECT_OK(shardrec_comm_rank(sync.replica, &number));
-    EXPECT_EQ(number, replica_rank);
+    EXPECT_EQ(number, place.replica_rank);
     const Groups shard(comm, 3, "intra_node_shard");
     EXPECT_EQ(gather(shard.sharding, rank),
               rank < 3 ? (std::vector<int32_t>{0, 1, 2}) : (std::vector<int32_t>{3, 4, 5}));
@@ -83,11 +82,12 @@ TEST(MeshComms, TakeACollectionOfTheirOwn) {
     SR_EXPECT_OK(shardrec_model_create(nullptr, &model));
     SR_EXPECT_OK(shardrec_model_add_table(model, "t", 9, 4, nullptr, nullptr));
     SR_EXPECT_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
-    SR_EXPECT_OK(shardrec_plan_collective(groups.sharding, model, nullptr, &plan));
-    SR_EXPECT_OK(shardrec_collection_create(groups.sharding, model, plan, nullptr, &tables));
+    SR_EXPECT_OK(shardrec_plan_collective(groups.sharding, nullptr, model, nullptr, &plan));
+    SR_EXPECT_OK(
+        shardrec_collection_create(groups.sharding, nullptr, model, plan, nullptr, &tables));
     std::vector<float> values(36);
     const shardrec_tensor into = matrix(values.data(), 9, 4);
-    SR_EXPECT_OK(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 9, &into));
+    SR_EXPECT_OK(shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 9, &into));
     EXPECT_NE(values[35], 0);
     shardrec_collection_destroy(&tables);
     shardrec_plan_destroy(&plan);
@@ -111,7 +111,7 @@ TEST(MeshComms, EndAloneAndLeaveTheMeshAndTheOthersAlive) {
     }
     // The mesh makes others.
     shardrec_comm* again = nullptr;
-    SR_EXPECT_OK(shardrec_mesh_sharding_comm(groups.mesh, &again));
+    SR_EXPECT_OK(shardrec_mesh_comm(groups.mesh, SHARDREC_MESH_GROUP_SHARDING, &again));
     SR_EXPECT_OK(shardrec_comm_barrier(again));
     shardrec_comm_destroy(&again);
     SR_EXPECT_OK(shardrec_comm_barrier(comm));
@@ -130,7 +130,8 @@ TEST(MeshComms, EndWithTheCommunicatorOfTheMesh) {
     EXPECT_NE(last_error().find("enough"), std::string::npos) << last_error();
     EXPECT_EQ(shardrec_comm_barrier(groups.replica), SHARDREC_ABORTED);
     shardrec_comm* out = nullptr;
-    EXPECT_EQ(shardrec_mesh_sharding_comm(groups.mesh, &out), SHARDREC_ABORTED);
+    EXPECT_EQ(shardrec_mesh_comm(groups.mesh, SHARDREC_MESH_GROUP_SHARDING, &out),
+              SHARDREC_ABORTED);
     EXPECT_EQ(out, nullptr);
   });
   run_ranks(2, 2, [](int, shardrec_comm* comm) {
@@ -139,7 +140,7 @@ TEST(MeshComms, EndWithTheCommunicatorOfTheMesh) {
     EXPECT_EQ(shardrec_comm_barrier(groups.sharding), SHARDREC_CLOSED);
     EXPECT_EQ(shardrec_comm_barrier(groups.replica), SHARDREC_CLOSED);
     shardrec_comm* out = nullptr;
-    EXPECT_EQ(shardrec_mesh_replica_comm(groups.mesh, &out), SHARDREC_CLOSED);
+    EXPECT_EQ(shardrec_mesh_comm(groups.mesh, SHARDREC_MESH_GROUP_REPLICA, &out), SHARDREC_CLOSED);
   });
   run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
     const Groups groups(comm, 2);
@@ -188,13 +189,15 @@ TEST(MeshComms, OtherKindsOfGroupsAreAMismatchAndMissingOutIsRefused) {
   run_ranks(4, 4, [](int rank, shardrec_comm* comm) {
     const Groups groups(comm, 2);
     SR_EXPECT_OK(shardrec_comm_barrier(comm));  // all have theirs
-    EXPECT_EQ(shardrec_mesh_sharding_comm(groups.mesh, nullptr), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(shardrec_mesh_comm(groups.mesh, SHARDREC_MESH_GROUP_SHARDING, nullptr),
+              SHARDREC_INVALID_ARGUMENT);
     shardrec_comm* out = nullptr;
-    EXPECT_EQ(shardrec_mesh_sharding_comm(nullptr, &out), SHARDREC_INVALID_HANDLE);
-    EXPECT_EQ(rank == 3 ? shardrec_mesh_replica_comm(groups.mesh, &out)
-                        : shardrec_mesh_sharding_comm(groups.mesh, &out),
+    EXPECT_EQ(shardrec_mesh_comm(nullptr, SHARDREC_MESH_GROUP_SHARDING, &out),
+              SHARDREC_INVALID_HANDLE);
+    EXPECT_EQ(rank == 3 ? shardrec_mesh_comm(groups.mesh, SHARDREC_MESH_GROUP_REPLICA, &out)
+                        : shardrec_mesh_comm(groups.mesh, SHARDREC_MESH_GROUP_SHARDING, &out),
               SHARDREC_MISMATCH);
-    EXPECT_NE(last_error().find("mesh_replica_comm"), std::string::npos) << last_error();
+    EXPECT_NE(last_error().find("mesh_comm (replica group)"), std::string::npos) << last_error();
     EXPECT_EQ(out, nullptr);
   });
 }

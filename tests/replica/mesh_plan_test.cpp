@@ -1,4 +1,4 @@
-// shardrec_plan_collective_on_mesh: one plan for all replicas, without replicated tables.
+// shardrec_plan_collective on a mesh: one plan for all replicas, without replicated tables.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -13,8 +13,9 @@ namespace {
 
 // A rank's mesh of sharding groups of two, and a model of two tables.
 struct Rank {
-  explicit Rank(shardrec_comm* comm, const char* placement = "intra_node_sync",
-                const char* allowed = "all") {
+  explicit Rank(shardrec_comm* its_comm, const char* placement = "intra_node_sync",
+                const char* allowed = "all")
+      : comm(its_comm) {
     shardrec_options* options = nullptr;
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_MESH, &options));
     SR_EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_PLACEMENT, placement));
@@ -40,7 +41,7 @@ struct Rank {
     shardrec_options* options = nullptr;
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_SHARDING, sharding));
-    const shardrec_status status = shardrec_plan_collective_on_mesh(mesh, model, options, &plan);
+    const shardrec_status status = shardrec_plan_collective(comm, mesh, model, options, &plan);
     shardrec_options_destroy(&options);
     return status;
   }
@@ -52,6 +53,7 @@ struct Rank {
     return copy;
   }
 
+  shardrec_comm* comm;
   shardrec_mesh* mesh = nullptr;
   shardrec_model* model = nullptr;
   shardrec_plan* plan = nullptr;
@@ -68,7 +70,7 @@ TEST(PlanOnMesh, IsTheSameOnAllRanksForTheShardingGroupWithoutReplicatedTables) 
         ASSERT_EQ(rank.make(sharding), SHARDREC_OK) << shardrec_last_error();
         shardrec_collection* tables = nullptr;
         EXPECT_EQ(
-            shardrec_collection_create_on_mesh(rank.mesh, rank.model, rank.plan, nullptr, &tables),
+            shardrec_collection_create(comm, rank.mesh, rank.model, rank.plan, nullptr, &tables),
             SHARDREC_OK)
             << shardrec_last_error();
         shardrec_collection_destroy(&tables);
@@ -125,8 +127,16 @@ TEST(PlanOnMesh, NeedsAMeshThatLives) {
   run_ranks(2, 2, [&](int, shardrec_comm* comm) {
     Rank rank(comm);
     shardrec_plan* out = nullptr;
-    EXPECT_EQ(shardrec_plan_collective_on_mesh(nullptr, rank.model, nullptr, &out),
+    EXPECT_EQ(shardrec_plan_collective(nullptr, rank.mesh, rank.model, nullptr, &out),
               SHARDREC_INVALID_HANDLE);
+    shardrec_comm* other = nullptr;
+    SR_EXPECT_OK(shardrec_comm_split(comm, 0, 0, &other));
+    EXPECT_EQ(shardrec_plan_collective(other, rank.mesh, rank.model, nullptr, &out),
+              SHARDREC_INVALID_ARGUMENT);
+    shardrec_collection* tables = nullptr;
+    EXPECT_EQ(shardrec_collection_create(other, rank.mesh, rank.model, rank.plan, nullptr, &tables),
+              SHARDREC_INVALID_ARGUMENT);
+    shardrec_comm_destroy(&other);
     SR_EXPECT_OK(shardrec_comm_close(comm));
     EXPECT_EQ(rank.make("auto"), SHARDREC_CLOSED) << shardrec_last_error();
   });

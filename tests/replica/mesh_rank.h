@@ -8,6 +8,7 @@
 
 #include "shardrec/shardrec.h"
 #include "support/ranks.h"
+#include "support/structs.h"
 
 namespace shardrec::test {
 
@@ -28,14 +29,16 @@ class MeshRank {
   static constexpr int64_t kDim = 6;
 
   // Makes the mesh and what a collection is made of.
-  MeshRank(shardrec_comm* comm, const Arrangement& setup) {
+  MeshRank(shardrec_comm* comm, const Arrangement& setup) : comm_(comm) {
     shardrec_options* options = nullptr;
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_MESH, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_PLACEMENT, setup.placement));
     status_ = shardrec_mesh_create(comm, setup.group, options, &mesh_);
     shardrec_options_destroy(&options);
     if (status_ != SHARDREC_OK) return;
-    SR_EXPECT_OK(shardrec_mesh_place(mesh_, nullptr, nullptr, &replica_, nullptr));
+    shardrec_place place{.struct_size = sizeof place};
+    SR_EXPECT_OK(shardrec_mesh_place(mesh_, &place));
+    replica_ = place.replica_rank;
     SR_EXPECT_OK(shardrec_model_create(nullptr, &model_));
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
@@ -46,7 +49,7 @@ class MeshRank {
     SR_EXPECT_OK(shardrec_model_add_table(model_, "t", kRows, kDim, nullptr, nullptr));
     SR_EXPECT_OK(shardrec_model_add_feature(model_, 0, "f", SHARDREC_POOLING_SUM));
     shardrec_topology* topology = nullptr;
-    SR_EXPECT_OK(shardrec_topology_create(setup.group, setup.group, &topology));
+    SR_EXPECT_OK(shardrec_topology_create(setup.group, setup.group, nullptr, &topology));
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, setup.sharding));
     SR_EXPECT_OK(shardrec_plan_create(model_, topology, options, &plan_));
@@ -76,7 +79,7 @@ class MeshRank {
     if (status_ == SHARDREC_OK) create_lookup();
   }
   shardrec_status create_collection() {
-    status_ = shardrec_collection_create_on_mesh(mesh_, model_, plan_, options_, &tables_);
+    status_ = shardrec_collection_create(comm_, mesh_, model_, plan_, options_, &tables_);
     return status_;
   }
   void create_lookup() { SR_EXPECT_OK(shardrec_lookup_create(tables_, nullptr, &lookup_)); }
@@ -99,7 +102,7 @@ class MeshRank {
     std::vector<float> gradient(kDim);
     for (size_t c = 0; c < gradient.size(); ++c) gradient[c] = slope * static_cast<float>(c + 1);
     const shardrec_tensor g = matrix(gradient.data(), 1, kDim);
-    shardrec_status status = shardrec_lookup_begin(lookup_, 1, &v, &l, nullptr);
+    shardrec_status status = begin_batch(lookup_, {.batch_size = 1, .values = &v, .lengths = &l});
     if (status == SHARDREC_OK) status = shardrec_lookup_forward(lookup_, 0, &o);
     if (status == SHARDREC_OK) status = shardrec_lookup_set_gradient(lookup_, 0, &g);
     return status;
@@ -107,7 +110,8 @@ class MeshRank {
   // The same of the whole step.
   shardrec_status try_step(int64_t id, float slope) {
     const shardrec_status status = prepare_step(id, slope);
-    return status == SHARDREC_OK ? shardrec_lookup_backward(lookup_) : status;
+    return status == SHARDREC_OK ? shardrec_lookup_backward(lookup_, SHARDREC_UPDATE_APPLY)
+                                 : status;
   }
   void step(int64_t id, float slope) { SR_EXPECT_OK(try_step(id, slope)); }
 
@@ -115,17 +119,18 @@ class MeshRank {
     const int64_t columns = part == SHARDREC_TABLE_WEIGHTS ? kDim : 1;
     std::vector<float> values(static_cast<size_t>(kRows * columns));
     const shardrec_tensor into = matrix(values.data(), kRows, columns);
-    SR_EXPECT_OK(shardrec_collection_read(tables_, 0, part, 0, kRows, &into));
+    SR_EXPECT_OK(shardrec_collection_read_range(tables_, 0, part, 0, kRows, &into));
     return values;
   }
 
   shardrec_status try_read() {
-    return shardrec_collection_read(tables_, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, nullptr);
+    return shardrec_collection_read_range(tables_, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, nullptr);
   }
 
  private:
   shardrec_status status_ = SHARDREC_OK;
   int32_t replica_ = -1;
+  shardrec_comm* comm_ = nullptr;
   shardrec_mesh* mesh_ = nullptr;
   shardrec_model* model_ = nullptr;
   shardrec_plan* plan_ = nullptr;

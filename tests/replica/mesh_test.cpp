@@ -44,12 +44,12 @@ TEST(ReplicaSync, IsRefusedWhileGradientsAreUnderWay) {
     Rank one(comm, {.group = 2});
     SR_OK(one.status());
     SR_OK(one.prepare_step(rank, 1));
-    SR_OK(shardrec_lookup_send_gradients(one.lookup(), 0));
-    EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_INVALID_STATE);
+    SR_OK(shardrec_lookup_send_gradients(one.lookup(), SHARDREC_UPDATE_APPLY));
+    EXPECT_EQ(shardrec_collection_sync_replicas(one.tables()), SHARDREC_INVALID_STATE);
     EXPECT_NE(std::string(shardrec_last_error()).find("under way"), std::string::npos)
         << shardrec_last_error();
-    SR_OK(shardrec_lookup_backward(one.lookup()));
-    SR_OK(shardrec_collection_sync(one.tables()));
+    SR_OK(shardrec_lookup_backward(one.lookup(), SHARDREC_UPDATE_APPLY));
+    SR_OK(shardrec_collection_sync_replicas(one.tables()));
   });
 }
 
@@ -71,7 +71,7 @@ TEST_P(Replicas, StartEqualDriftApartAndAreTheMeanAfterASync) {
     one.step(rank % MeshRank::kRows, 0.5F + static_cast<float>(rank));
     one.step((rank + 3) % MeshRank::kRows, -0.25F);
     const std::array drifted = {one.read(SHARDREC_TABLE_WEIGHTS), one.read(SHARDREC_TABLE_STATE)};
-    SR_OK(shardrec_collection_sync(one.tables()));
+    SR_OK(shardrec_collection_sync_replicas(one.tables()));
     const std::array synced = {one.read(SHARDREC_TABLE_WEIGHTS), one.read(SHARDREC_TABLE_STATE)};
     one.step(rank % MeshRank::kRows, 1);  // life goes on
     const std::lock_guard lock(mutex);
@@ -165,7 +165,8 @@ TEST(Mesh, ACommunicatorThatIsAbortedEndsItsMeshForAll) {
     SR_EXPECT_OK(one.status());
     together.arrive_and_wait();
     if (rank == 2) shardrec_comm_abort(comm, "enough");
-    EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_ABORTED) << shardrec_last_error();
+    EXPECT_EQ(shardrec_collection_sync_replicas(one.tables()), SHARDREC_ABORTED)
+        << shardrec_last_error();
     together.arrive_and_wait();
   });
 }
@@ -203,7 +204,7 @@ TEST(Mesh, ACollectionWithoutAMeshHasNothingToSync) {
   run_ranks(1, 1, [&](int, shardrec_comm* comm) {
     Rank one(comm, {.sharding = SHARDREC_SHARDING_TABLE_WISE, .group = 1});
     SR_OK(one.status());
-    SR_EXPECT_OK(shardrec_collection_sync(one.tables()));
+    SR_EXPECT_OK(shardrec_collection_sync_replicas(one.tables()));
   });
 }
 

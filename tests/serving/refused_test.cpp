@@ -33,7 +33,7 @@ TEST_F(Refused, ABadBatchIsToldWithItsPlaceAndWritesNothing) {
   ServedBatch batch = random_batch(1, 8);
   std::vector<float> out(static_cast<size_t>(batch.size * kWidth), -7.0F);
   const auto call = [&] {
-    scorer.lookup(0, batch.size, batch.values, batch.lengths,
+    scorer.lookup(0, {.batch_size = batch.size, .values = batch.values, .lengths = batch.lengths},
                   shardrec::Matrix(out.data(), batch.size, kWidth));
   };
   const size_t last = batch.values.size() - 1;
@@ -67,7 +67,8 @@ TEST_F(Refused, ArgumentsThatDoNotFit) {
   const ServedBatch batch = random_batch(1, 8);
   std::vector<float> out(static_cast<size_t>(batch.size * kWidth));
   const auto look = [&](int32_t output, const shardrec::Matrix& into) {
-    scorer.lookup(output, batch.size, batch.values, batch.lengths, into);
+    scorer.lookup(
+        output, {.batch_size = batch.size, .values = batch.values, .lengths = batch.lengths}, into);
   };
   expect_refused([&] { look(2, {out.data(), 8, kWidth}); }, SHARDREC_NOT_FOUND,
                  "there is no output 2; the model has 2 outputs");
@@ -78,14 +79,22 @@ TEST_F(Refused, ArgumentsThatDoNotFit) {
   expect_refused(
       [&] { look(0, shardrec::Matrix(static_cast<void*>(out.data()), SHARDREC_INT32, 8, kWidth)); },
       SHARDREC_INVALID_ARGUMENT, "float32, float16 and bfloat16 are accepted");
-  expect_refused([&] { scorer.lookup(0, 8, nullptr, batch.lengths, {out.data(), 8, kWidth}); },
-                 SHARDREC_INVALID_BATCH, "values is NULL");
   expect_refused(
-      [&] { scorer.lookup(0, -1, batch.values, batch.lengths, {out.data(), 8, kWidth}); },
+      [&] {
+        scorer.lookup(0, {.batch_size = 8, .values = nullptr, .lengths = batch.lengths},
+                      {out.data(), 8, kWidth});
+      },
+      SHARDREC_INVALID_BATCH, "values is NULL");
+  expect_refused(
+      [&] {
+        scorer.lookup(0, {.batch_size = -1, .values = batch.values, .lengths = batch.lengths},
+                      {out.data(), 8, kWidth});
+      },
       SHARDREC_INVALID_BATCH, "batch_size is -1");
   std::vector<float> scores(8);
   const auto score = [&](const shardrec::Matrix& dense, const shardrec::Tensor& into) {
-    scorer.predict(8, dense, batch.values, batch.lengths, into);
+    scorer.predict({.batch_size = 8, .values = batch.values, .lengths = batch.lengths}, dense,
+                   into);
   };
   expect_refused([&] { score({batch.dense.data(), 8, kDense - 1}, shardrec::Vector(scores)); },
                  SHARDREC_INVALID_ARGUMENT, "dense");
@@ -121,7 +130,7 @@ TEST_F(Refused, CheckpointsAndOptionsThatAreNotThere) {
             SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(shardrec_scorer_open(directory_.path().c_str(), -1, nullptr, nullptr, nullptr),
             SHARDREC_INVALID_ARGUMENT);
-  EXPECT_EQ(shardrec_scorer_info(nullptr, nullptr, nullptr, nullptr), SHARDREC_INVALID_HANDLE);
+  EXPECT_EQ(shardrec_scorer_info(nullptr, nullptr), SHARDREC_INVALID_HANDLE);
 }
 
 TEST_F(Refused, AnOpenThatIsCancelledEndsSo) {

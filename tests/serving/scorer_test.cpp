@@ -90,9 +90,12 @@ TEST(Scorer, AnyTilingByRectanglesIsServedWhereItLies) {
   const std::vector<int64_t> ids = {0, 9, 10, 15, 19, 20, 29};
   const std::vector<int64_t> lengths = {7};
   std::vector<float> memory(kColumns), mapped(kColumns);
-  Scorer(directory.path()).lookup(0, 1, ids, lengths, {memory.data(), 1, kColumns});
+  Scorer(directory.path())
+      .lookup(0, {.batch_size = 1, .values = ids, .lengths = lengths},
+              {memory.data(), 1, kColumns});
   Scorer(directory.path(), -1, ScorerOptions().tables("mapped"))
-      .lookup(0, 1, ids, lengths, {mapped.data(), 1, kColumns});
+      .lookup(0, {.batch_size = 1, .values = ids, .lengths = lengths},
+              {mapped.data(), 1, kColumns});
   EXPECT_TRUE(same_bytes(memory, mapped));
   for (const float x : memory) EXPECT_NE(x, 0);
 }
@@ -106,10 +109,11 @@ TEST(Scorer, OutputsOf16BitsAreRoundedOnceAndIdsOf32BitsAreTheSame) {
   const std::vector<int32_t> ids(batch.values.begin(), batch.values.end());
   const std::vector<int32_t> lengths(batch.lengths.begin(), batch.lengths.end());
   std::vector<float> out(expected.size());
-  scorer.lookup(0, batch.size, ids, lengths, {out.data(), batch.size, kWidth});
+  scorer.lookup(0, {.batch_size = batch.size, .values = ids, .lengths = lengths},
+                {out.data(), batch.size, kWidth});
   EXPECT_TRUE(same_bytes(out, expected));
   std::vector<uint16_t> halves(expected.size());
-  scorer.lookup(0, batch.size, batch.values, batch.lengths,
+  scorer.lookup(0, {.batch_size = batch.size, .values = batch.values, .lengths = batch.lengths},
                 {halves.data(), SHARDREC_BFLOAT16, batch.size, kWidth});
   for (size_t i = 0; i < expected.size(); ++i) {
     const uint32_t bits = uint32_t{halves[i]} << 16;
@@ -120,7 +124,7 @@ TEST(Scorer, OutputsOf16BitsAreRoundedOnceAndIdsOf32BitsAreTheSame) {
   // Rows further apart than their columns; what is between stays.
   constexpr int64_t kStride = kWidth + 3;
   std::vector<float> wide(static_cast<size_t>(batch.size * kStride), -7.0F);
-  scorer.lookup(0, batch.size, batch.values, batch.lengths,
+  scorer.lookup(0, {.batch_size = batch.size, .values = batch.values, .lengths = batch.lengths},
                 {wide.data(), batch.size, kWidth, kStride});
   for (int64_t row = 0; row < batch.size; ++row) {
     for (int64_t c = 0; c < kStride; ++c) {
@@ -167,7 +171,7 @@ TEST(Scorer, RowsOfTooWideARangeAreNotServedIn8Bits) {
   shardrec::Checkpoint checkpoint(comm, directory.path());
   checkpoint.add("tables", tables);
   const auto refusal = [&](int64_t step, std::vector<float> row) {
-    tables.write(0, SHARDREC_TABLE_WEIGHTS, 37, 1, {row.data(), 1, 4});
+    tables.write_range(0, SHARDREC_TABLE_WEIGHTS, 37, 1, {row.data(), 1, 4});
     checkpoint.commit(step);
     try {
       const Scorer coded(directory.path(), -1, ScorerOptions().tables("int8"));
@@ -274,7 +278,8 @@ TEST(Scorer, LogitsAreWhatTheTopLayersGive) {
                          reference.net().logits(batch, reference.look_up(batch, 0))));
   // [batch, 1], with a stride of its own.
   std::vector<float> out(static_cast<size_t>(batch.size * 2), -7.0F);
-  scorer.predict(batch.size, {batch.dense.data(), batch.size, kDense}, batch.values, batch.lengths,
+  scorer.predict({.batch_size = batch.size, .values = batch.values, .lengths = batch.lengths},
+                 {batch.dense.data(), batch.size, kDense},
                  shardrec::Matrix(out.data(), batch.size, 1, 2));
   const std::vector<float> compact = predict(scorer, batch);
   for (size_t s = 0; s < compact.size(); ++s) {

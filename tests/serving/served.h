@@ -200,9 +200,13 @@ inline std::vector<float> look_up(const shardrec::Scorer& scorer, const ServedBa
   const int64_t rows = output == 0 ? batch.size : batch.sequence_ids;
   const int64_t columns = output == 0 ? kWidth : kDim;
   std::vector<float> out(static_cast<size_t>(rows * columns), -7.0F);
-  const int64_t by =
-      scorer.lookup(output, batch.size, batch.values, batch.lengths, {out.data(), rows, columns},
-                    weighted ? shardrec::Vector(batch.weights) : shardrec::Vector(nullptr));
+  const int64_t by = scorer.lookup(
+      output,
+      {.batch_size = batch.size,
+       .values = batch.values,
+       .lengths = batch.lengths,
+       .weights = weighted ? shardrec::Vector(batch.weights) : shardrec::Vector(nullptr)},
+      {out.data(), rows, columns});
   if (step != nullptr) *step = by;
   return out;
 }
@@ -210,8 +214,9 @@ inline std::vector<float> look_up(const shardrec::Scorer& scorer, const ServedBa
 inline std::vector<float> predict(const shardrec::Scorer& scorer, const ServedBatch& batch,
                                   int64_t* step = nullptr) {
   std::vector<float> out(static_cast<size_t>(batch.size), -7.0F);
-  const int64_t by = scorer.predict(batch.size, {batch.dense.data(), batch.size, kDense},
-                                    batch.values, batch.lengths, shardrec::Vector(out));
+  const int64_t by =
+      scorer.predict({.batch_size = batch.size, .values = batch.values, .lengths = batch.lengths},
+                     {batch.dense.data(), batch.size, kDense}, shardrec::Vector(out));
   if (step != nullptr) *step = by;
   return out;
 }

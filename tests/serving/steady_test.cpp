@@ -25,11 +25,13 @@ TEST(ScorerSteady, CallsAllocateNothing) {
       threads.emplace_back([&] {
         std::vector<float> pooled(300 * kWidth), scores(300);
         const auto call = [&](const ServedBatch& batch) {
-          scorer.lookup(0, batch.size, batch.values, batch.lengths,
-                        {pooled.data(), batch.size, kWidth});
-          scorer.predict(batch.size, {batch.dense.data(), batch.size, kDense}, batch.values,
-                         batch.lengths,
-                         shardrec::Vector(scores.data(), static_cast<size_t>(batch.size)));
+          scorer.lookup(
+              0, {.batch_size = batch.size, .values = batch.values, .lengths = batch.lengths},
+              {pooled.data(), batch.size, kWidth});
+          scorer.predict(
+              {.batch_size = batch.size, .values = batch.values, .lengths = batch.lengths},
+              {batch.dense.data(), batch.size, kDense},
+              shardrec::Vector(scores.data(), static_cast<size_t>(batch.size)));
         };
         // All inside at once, so that there is a workspace for each.
         for (int i = 0; i < 300; ++i) call(batches[0]);

@@ -145,10 +145,13 @@ TEST(ScorerThreads, ADestroyedScorerEndsCallsInOrder) {
         std::vector<float> out(static_cast<size_t>(batch.size * kWidth));
         const shardrec::Matrix to(out.data(), batch.size, kWidth);
         const shardrec::Vector values(batch.values), lengths(batch.lengths);
+        const shardrec_batch given{.struct_size = sizeof given,
+                                   .batch_size = batch.size,
+                                   .values = values.get(),
+                                   .lengths = lengths.get()};
         for (;;) {
           ++begun;
-          const shardrec_status status = shardrec_scorer_lookup(
-              copy, 0, batch.size, values.get(), lengths.get(), nullptr, to.get(), nullptr);
+          const shardrec_status status = shardrec_scorer_lookup(copy, 0, &given, to.get(), nullptr);
           if (status == SHARDREC_CLOSED) return;
           if (status != SHARDREC_OK) ++wrong;
         }

@@ -20,12 +20,12 @@ namespace shardrec::test {
 inline void run_ranks(int ranks, int ranks_per_node,
                       const std::function<void(int rank, shardrec_comm* comm)>& body) {
   shardrec_local* group = nullptr;
-  SR_OK(shardrec_local_create(ranks, ranks_per_node, &group));
+  SR_OK(shardrec_local_create(ranks, ranks_per_node, nullptr, &group));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       shardrec_comm* comm = nullptr;
-      ASSERT_EQ(shardrec_comm_create_local(group, rank, &comm), SHARDREC_OK);
+      ASSERT_EQ(shardrec_comm_create_local(group, rank, nullptr, &comm), SHARDREC_OK);
       body(rank, comm);
       if (!::testing::Test::HasFatalFailure()) {
         if (shardrec_comm_status(comm) == SHARDREC_OK) shardrec_comm_close(comm);

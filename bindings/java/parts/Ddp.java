@@ -6,8 +6,8 @@
    * @param gradient as parameter; null: memory of the library, or of setFlatGradient
    * @return its index
    */
-  public long addParameter(String name, Tensor parameter, @Nullable Tensor gradient) {
-    long[] out = new long[1];
+  public int addParameter(String name, Tensor parameter, @Nullable Tensor gradient) {
+    int[] out = new int[1];
     Capi.ddp_add_parameter(this, name, Tensor.writable(Tensor.own(parameter)), Tensor.writable(Tensor.own(gradient)), out);
     keep(parameter);
     keep(gradient);
@@ -32,7 +32,7 @@
    * @param index of addParameter
    * @return a view
    */
-  public Tensor gradient(long index) {
+  public Tensor gradient(int index) {
     Tensor[] out = new Tensor[1];
     Capi.ddp_gradient(this, index, out);
     return out[0].of(this);
@@ -45,7 +45,7 @@
    * @param state 0 or 1
    * @return a view
    */
-  public Tensor state(long index, int state) {
+  public Tensor state(int index, int state) {
     Tensor[] out = new Tensor[1];
     Capi.ddp_state(this, index, state, out);
     return out[0].of(this);

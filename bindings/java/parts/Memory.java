@@ -1,6 +1,6 @@
   /**
    * A compact tensor, row-major, from the first byte on. It keeps the memory from being collected, and is refused once that
-   * is closed; what it holds, only {@link ShardRec#copy} reads and writes where it is on a device. Not for a thread while
+   * is closed; what it holds, only {@link ShardRec#tensorCopy} reads and writes where it is on a device. Not for a thread while
    * another one closes the memory.
    *
    * @param dtype of the elements

@@ -1,3 +1,6 @@
+  /** In place of a table's index: all tables. */
+  public static final int ALL_TABLES = -1;
+
   /** What one rank does. */
   public interface Rank {
     /**

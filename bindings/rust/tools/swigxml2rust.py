@@ -82,6 +82,12 @@ def main():
                 f"    assert!(core::mem::align_of::<{name}>() == {alignment});"]
         out += [f"    assert!(core::mem::offset_of!({name}, {rust_name(f)}) == {o});" for f, o in offsets.items()]
         out.append("};")
+        if fields[0].name == "struct_size":
+            out += [f"impl {name} {{", "    /// All members zero but its size.", f"    pub const fn new() -> {name} {{",
+                    "        // SAFETY: zeros are a value of every member: numbers and pointers.",
+                    f"        let mut made: {name} = unsafe {{ core::mem::zeroed() }};", f"        made.struct_size = {size};",
+                    "        made", "    }", "}", f"impl Default for {name} {{", f"    fn default() -> {name} {{",
+                    f"        {name}::new()", "    }", "}"]
     out += ["", 'extern "C" {']
     for f in api.functions:
         parameters = ", ".join(f"{rust_name(p.name)}: {rust_type(p.type)}" for p in f.parameters)

@@ -13,6 +13,7 @@
 #ifndef SHARDREC_COLLECTION_H
 #define SHARDREC_COLLECTION_H
 
+#include "shardrec/mesh.h"
 #include "shardrec/plan.h"
 
 #ifdef __cplusplus
@@ -34,9 +35,8 @@ typedef enum shardrec_table_part {
   SHARDREC_TABLE_PART_FORCE_32 = 0x7fffffff
 } shardrec_table_part;
 
-/* Counters and times of this rank, since creation. */
-typedef enum shardrec_collection_stat {
-  /* shardrec_collection_stat_i64 */
+/* What shardrec_stat tells of this rank, since creation. Counts and bytes are whole numbers. */
+typedef enum shardrec_stat {
   SHARDREC_STAT_STEPS = 1,          /* applied updates (shardrec_collection_step) */
   SHARDREC_STAT_BYTES_TABLES = 2,   /* memory of own boxes and their state */
   SHARDREC_STAT_BYTES_BUFFERS = 3,  /* memory of buffers: lookups, updates, operations */
@@ -46,7 +46,7 @@ typedef enum shardrec_collection_stat {
   SHARDREC_STAT_IDS_SENT = 7,       /* ids routed by this rank, own boxes included */
   SHARDREC_STAT_IDS_RECEIVED = 8,   /* ids looked up by this rank */
   SHARDREC_STAT_THREADS_SEEN = 9,   /* most threads that worked at once in a kernel of this rank */
-  /* shardrec_collection_stat_f64, in seconds */
+  /* in seconds */
   SHARDREC_STAT_SECONDS_ROUTE = 101,           /* check and route ids (begin) */
   SHARDREC_STAT_SECONDS_INPUT_EXCHANGE = 102,  /* waiting for and copying ids */
   SHARDREC_STAT_SECONDS_INDEX_PLAN = 103,      /* grouping ids by row */
@@ -58,33 +58,36 @@ typedef enum shardrec_collection_stat {
   SHARDREC_STAT_IMBALANCE = 109, /* no time: ids looked up by the busiest rank / the mean of all ranks, 1
                                     when even; up to the batch before, as the ranks tell each other
                                     with every batch */
-  SHARDREC_COLLECTION_STAT_FORCE_32 = 0x7fffffff
-} shardrec_collection_stat;
-
-/* Counters of one table on this rank, since creation. */
-typedef enum shardrec_table_stat {
-  SHARDREC_TABLE_STAT_OUT_OF_RANGE = 1, /* ids of this rank's batches outside [0, rows) that were
-                                           dropped or clamped (option OUT_OF_RANGE) */
-  SHARDREC_TABLE_STAT_IDS = 2, /* ids looked up in this rank's boxes; boxes side by side count once */
-  SHARDREC_TABLE_STAT_ROWS_UPDATED = 3, /* rows of this rank's boxes that steps have updated: different
-                                           rows of one step, summed over the steps */
-  SHARDREC_TABLE_STAT_FORCE_32 = 0x7fffffff
-} shardrec_table_stat;
+  /* of one table, or of all tables together */
+  SHARDREC_STAT_TABLE_OUT_OF_RANGE = 201, /* ids of this rank's batches outside [0, rows) that were
+                                             dropped or clamped (option OUT_OF_RANGE) */
+  SHARDREC_STAT_TABLE_IDS = 202, /* ids looked up in this rank's boxes; boxes side by side count once */
+  SHARDREC_STAT_TABLE_ROWS_UPDATED = 203, /* rows of this rank's boxes that steps have updated: different
+                                             rows of one step, summed over the steps */
+  SHARDREC_STAT_FORCE_32 = 0x7fffffff
+} shardrec_stat;
 
 /* Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
  * model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
- * caller; keeps what it needs of comm, copies model and plan.
+ * caller; keeps what it needs of comm and mesh, copies model and plan.
+ * mesh: NULL, or a mesh of comm (else INVALID_ARGUMENT, on this rank only): one replica per sharding group, whose
+ * ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica and are
+ * collective over its sharding group; saves and loads are over the whole mesh. What one sharding group
+ * refuses, all ranks of the mesh refuse. Model, plan and the options that decide which numbers come out
+ * (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on all ranks of the
+ * mesh, else DISAGREEMENT on all of them, naming rank and option.
  * Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
  * held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
  * thread that the system does not start, and memory of the device (option DEVICE) that there is not.
  * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
  * the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
  * bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
- * plug-in), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
+ * plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
  * different models, plans or options), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create(
-    shardrec_comm *comm, const shardrec_model *model, const shardrec_plan *plan,
-    SHARDREC_OPTIONS(COLLECTION) const shardrec_options *options, shardrec_collection **out);
+    shardrec_comm *comm, SHARDREC_NULLABLE shardrec_mesh *mesh, const shardrec_model *model,
+    const shardrec_plan *plan, SHARDREC_OPTIONS(COLLECTION) const shardrec_options *options,
+    shardrec_collection **out);
 
 /* Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
  * blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1. */
@@ -105,23 +108,43 @@ SHARDREC_API shardrec_status shardrec_collection_set_step(shardrec_collection *c
  * DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
  * ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
  * OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_synchronize(shardrec_collection *collection);
+SHARDREC_API shardrec_status shardrec_collection_wait_device(shardrec_collection *collection);
 
-/* Sets the learning rate of all tables from the next backward on, in place of what their optimizers
- * say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
- * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
- * Since 0.1. */
+/* Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
+ * over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
+ * are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
+ * ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
+ * of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
+ * the collection is as before (set what differs and call again). Local SGD with averaging, as
+ * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
+ * their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
+ * a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
+ * backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+ * rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
+ * averaged in part, or waits for a rank that has stopped.
+ * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_STATE, DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_sync_replicas(shardrec_collection *collection);
+
+/* In place of a table's index: all tables. */
+#define SHARDREC_ALL_TABLES (-1)
+
+/* Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what
+ * their optimizers say; set the same on all ranks before the same step, else that backward is
+ * INVALID_BATCH. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT (not finite,
+ * negative). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_set_learning_rate(shardrec_collection *collection,
+                                                                   int32_t table,
                                                                    double learning_rate);
 
-/* Sets the learning rate of one table. As shardrec_collection_set_learning_rate; NOT_FOUND (table).
- * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_set_table_learning_rate(
-    shardrec_collection *collection, int32_t table, double learning_rate);
+/* The learning rate that the next backward uses for a table. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND
+ * (table), INVALID_ARGUMENT. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_collection_learning_rate(
+    const shardrec_collection *collection, int32_t table, double *out);
 
 /* Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
  * its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
- * accumulate comes while it is frozen are never applied, also where it is trained again before the
+ * backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again before the
  * next backward; those that were accumulated before are dropped by a backward that comes while it is
  * frozen, and applied by one that comes after it is trained again.
  * Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
@@ -130,6 +153,11 @@ SHARDREC_API shardrec_status shardrec_collection_set_frozen(shardrec_collection 
                                                             int32_t table,
                                                             SHARDREC_FLAG int32_t frozen);
 
+/* Whether a table is frozen (1) or trained (0). Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table),
+ * INVALID_ARGUMENT. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_collection_frozen(const shardrec_collection *collection,
+                                                        int32_t table, SHARDREC_FLAG int32_t *out);
+
 /* Reads rows [row, row + rows) of a table into out, float32, [rows, width], any row stride, unit column
  * stride; weights of 16 bits are widened.
  * Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
@@ -137,26 +165,26 @@ SHARDREC_API shardrec_status shardrec_collection_set_frozen(shardrec_collection 
  * nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
  * shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
  * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_read(
+SHARDREC_API shardrec_status shardrec_collection_read_range(
     shardrec_collection *collection, int32_t table, shardrec_table_part part, int64_t row,
     int64_t rows, SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *out);
 
-/* Writes rows [row, row + rows) of a table from values, as shardrec_collection_read; weights of 16 bits
+/* Writes rows [row, row + rows) of a table from values, as shardrec_collection_read_range; weights of 16 bits
  * are rounded to nearest. Writing states too is a warm start. Ranges of several
  * ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
- * Errors: as shardrec_collection_read. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_write(
+ * Errors: as shardrec_collection_read_range. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_write_range(
     shardrec_collection *collection, int32_t table, shardrec_table_part part, int64_t row,
     int64_t rows, SHARDREC_NULLABLE const shardrec_tensor *values);
 
 /* Reads the rows of a table that ids name, in their order, into out, float32, [ids, width], any row
- * stride, unit column stride; as shardrec_collection_read otherwise.
+ * stride, unit column stride; as shardrec_collection_read_range otherwise.
  * ids: INT32 or INT64 [n], compact, rows of the table in any order, any of them more than once; NULL
  * or empty: this rank asks for nothing, and out may be NULL. Each rank asks for what it wants, also of
  * another table or part. Ids are checked on the rank that gives them: one that is no row is
  * INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
  * wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
- * Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read.
+ * Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read_range.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_read_rows(
     shardrec_collection *collection, int32_t table, shardrec_table_part part,
@@ -164,10 +192,10 @@ SHARDREC_API shardrec_status shardrec_collection_read_rows(
     SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* Writes the rows of a table that ids name from values, float32, [ids, width]; ids and values as in
- * shardrec_collection_read_rows, values rounded as shardrec_collection_write does. Where a row is
+ * shardrec_collection_read_rows, values rounded as shardrec_collection_write_range does. Where a row is
  * written more than once, the last entry of the highest rank stays. Replicas are all written.
  * After an error that ends the communicator, some of the rows may have been written. Collective,
- * blocking (the step deadline holds for each block). Errors: as shardrec_collection_read. Since 0.1. */
+ * blocking (the step deadline holds for each block). Errors: as shardrec_collection_read_range. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_write_rows(
     shardrec_collection *collection, int32_t table, shardrec_table_part part,
     SHARDREC_NULLABLE const shardrec_tensor *ids, SHARDREC_NULLABLE const shardrec_tensor *values);
@@ -204,20 +232,12 @@ SHARDREC_API shardrec_status shardrec_collection_load(shardrec_collection *colle
                                                       const char *directory,
                                                       SHARDREC_NULLABLE shardrec_control *control);
 
-/* A counter. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_stat_i64(const shardrec_collection *collection,
-                                                          shardrec_collection_stat stat,
-                                                          int64_t *out);
-
-/* A counter of one table. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any
- * thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_table_stat_i64(
-    const shardrec_collection *collection, int32_t table, shardrec_table_stat stat, int64_t *out);
-
-/* A time in seconds. As shardrec_collection_stat_i64. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_stat_f64(const shardrec_collection *collection,
-                                                          shardrec_collection_stat stat,
-                                                          double *out);
+/* A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
+ * sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,
+ * CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any thread. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_collection_stat(const shardrec_collection *collection,
+                                                      shardrec_stat stat, int32_t table,
+                                                      double *out);
 
 #ifdef __cplusplus
 }

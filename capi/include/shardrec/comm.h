@@ -59,19 +59,25 @@ typedef enum shardrec_reduction {
 
 /* Makes a group of `ranks` ranks inside this process, ranks_per_node of which count as one node
  * (rank r is on node r / ranks_per_node; the last node may be smaller).
- * ranks in [1, 1024], ranks_per_node in [1, ranks]. out: owned by the caller.
+ * ranks in [1, 1024], ranks_per_node in [1, ranks]. options: NULL (no kind of options is for groups yet). out:
+ * owned by the caller.
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_local_create(int32_t ranks, int32_t ranks_per_node,
+                                                   SHARDREC_OPTIONS(NONE)
+                                                   const shardrec_options *options,
                                                    shardrec_local **out);
 
 /* Destroys the handle and nulls the caller's copy; communicators made from it live on. Since 0.1. */
 SHARDREC_API void shardrec_local_destroy(SHARDREC_NULLABLE shardrec_local **group);
 
 /* Joins the group as `rank`. Does not wait for the others: the first collective call does.
- * rank in [0, ranks), each at most once per group. out: owned by the caller.
+ * rank in [0, ranks), each at most once per group. options: NULL (those of kind COMM are for processes;
+ * deadlines are set by shardrec_comm_set_f64). out: owned by the caller.
  * Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, INVALID_STATE (the rank is taken), OUT_OF_MEMORY.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_create_local(shardrec_local *group, int32_t rank,
+                                                        SHARDREC_OPTIONS(NONE)
+                                                        const shardrec_options *options,
                                                         shardrec_comm **out);
 
 /* Joins a group of ranks that are processes, or several in one process each on a thread of its own.

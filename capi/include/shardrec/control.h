@@ -4,7 +4,7 @@
 #ifndef SHARDREC_CONTROL_H
 #define SHARDREC_CONTROL_H
 
-#include "shardrec/status.h"
+#include "shardrec/options.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,9 +13,11 @@ extern "C" {
 /* All functions may be called from any thread at any time, also while the work runs. */
 typedef struct shardrec_control shardrec_control;
 
-/* out: owned by the caller; may serve one call after another (progress starts anew with each).
+/* Makes a control. options: NULL (no kind of options is for controls yet). out: owned by the caller; may serve one call after another (progress starts anew with each).
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_control_create(shardrec_control **out);
+SHARDREC_API shardrec_status shardrec_control_create(SHARDREC_OPTIONS(NONE)
+                                                     const shardrec_options *options,
+                                                     shardrec_control **out);
 
 /* Destroys the handle and nulls the caller's copy; work that holds it goes on. Since 0.1. */
 SHARDREC_API void shardrec_control_destroy(SHARDREC_NULLABLE shardrec_control **control);

@@ -61,7 +61,7 @@ SHARDREC_API shardrec_status shardrec_ddp_add_parameter(
     shardrec_ddp *ddp, const char *name,
     SHARDREC_WRITTEN SHARDREC_KEPT const shardrec_tensor *parameter,
     SHARDREC_NULLABLE SHARDREC_WRITTEN SHARDREC_KEPT const shardrec_tensor *gradient,
-    SHARDREC_NULLABLE int64_t *out_index);
+    SHARDREC_NULLABLE int32_t *out_index);
 
 /* Adds all parameters of a stack as "<name>.layer.<l>.weight" and ".bias". From then on
  * shardrec_mlp_backward marks them ready, layer by layer, in steps that have begun; backward a second
@@ -71,7 +71,7 @@ SHARDREC_API shardrec_status shardrec_ddp_add_parameter(
  * layer; in another set already). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_add_mlp(shardrec_ddp *ddp, const char *name,
                                                   shardrec_mlp *mlp,
-                                                  SHARDREC_NULLABLE int64_t *out_first);
+                                                  SHARDREC_NULLABLE int32_t *out_first);
 
 /* The gradients of all parameters that are added without one lie one behind the other in this tensor,
  * in the order of adding: compact, of their dtype, as many elements as they have together (checked by
@@ -103,13 +103,13 @@ SHARDREC_API shardrec_status shardrec_ddp_commit(shardrec_ddp *ddp);
 
 /* A view of a parameter's gradient, valid until the handle is destroyed; after commit.
  * Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_gradient(const shardrec_ddp *ddp, int64_t index,
+SHARDREC_API shardrec_status shardrec_ddp_gradient(const shardrec_ddp *ddp, int32_t index,
                                                    shardrec_tensor *out);
 
 /* The bucket that a parameter is in, from 0 in the order of sending; with DDP_ORDER RECORDED another
  * one from the second step on. Errors: as shardrec_ddp_gradient. Any thread, but not during begin.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_bucket_of(const shardrec_ddp *ddp, int64_t index,
+SHARDREC_API shardrec_status shardrec_ddp_bucket_of(const shardrec_ddp *ddp, int32_t index,
                                                     int32_t *out);
 
 /* Begins a step. sync 1: its gradients are reduced; 0: nothing is sent, and what was marked ready counts
@@ -124,15 +124,15 @@ SHARDREC_API shardrec_status shardrec_ddp_begin(shardrec_ddp *ddp, SHARDREC_FLAG
  * thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
  * INVALID_STATE (before begin, after end, a second time in a step with sync: names the parameter;
  * those before it in the range are marked). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_mark_ready(shardrec_ddp *ddp, int64_t first,
-                                                     int64_t count);
+SHARDREC_API shardrec_status shardrec_ddp_mark_ready(shardrec_ddp *ddp, int32_t first,
+                                                     int32_t count);
 
 /* This rank's batch does not use parameters [first, first + count): zeros are sent, unless a step
  * without sync before has used them. With DDP_UNUSED MARK or ZERO; those not marked when the step ends
  * are unused likewise. Errors: as shardrec_ddp_mark_ready; INVALID_STATE with DDP_UNUSED ERROR.
  * Any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_mark_unused(shardrec_ddp *ddp, int64_t first,
-                                                      int64_t count);
+SHARDREC_API shardrec_status shardrec_ddp_mark_unused(shardrec_ddp *ddp, int32_t first,
+                                                      int32_t count);
 
 /* Ends the host's part of a step: nothing is marked any more, and what is left is sent. Waits for nobody
  * but for a peer that has not taken the gradients of the step before yet.
@@ -185,7 +185,7 @@ SHARDREC_API shardrec_status shardrec_ddp_set_learning_rate(shardrec_ddp *ddp,
  * destroyed; after commit. state: MOMENTUM_SGD 0 the momentum; ADAGRAD 0 the sum; ADAM and LAMB 0 the
  * mean, 1 the mean of squares. Checkpoints have them, and the number of steps.
  * Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_state(const shardrec_ddp *ddp, int64_t index,
+SHARDREC_API shardrec_status shardrec_ddp_state(const shardrec_ddp *ddp, int32_t index,
                                                 int32_t state, shardrec_tensor *out);
 
 /* Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
@@ -205,7 +205,7 @@ SHARDREC_API shardrec_status shardrec_ddp_broadcast(shardrec_ddp *ddp, int32_t r
  * bytes_sent (to all peers), seconds (from sending to the end). Between steps. out_text: freed by the caller
  * with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_statistics(shardrec_ddp *ddp, char **out_text);
+SHARDREC_API shardrec_status shardrec_ddp_statistics_json(shardrec_ddp *ddp, char **out_text);
 
 #ifdef __cplusplus
 }

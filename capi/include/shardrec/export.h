@@ -9,7 +9,7 @@
 
 /* major * 1000 + minor of the API these headers describe. A binding refuses a library whose
  * shardrec_api_version() is lower than the SHARDREC_API_VERSION it was built with. */
-#define SHARDREC_API_VERSION 1
+#define SHARDREC_API_VERSION 2
 
 #if defined(SWIG)
 #define SHARDREC_API

@@ -82,7 +82,7 @@ SHARDREC_API shardrec_status shardrec_mlp_forward(shardrec_mlp *mlp,
 /* Gradients of the parameters and of the input, for the batch of the last forward. output_gradient as
  * output; input_gradient as input, or NULL when it is not wanted.
  * Gradients of the parameters are overwritten. With the option ACCUMULATE_GRADIENTS they are added
- * to, as in PyTorch, until shardrec_mlp_zero_gradient: what this batch alone would give is added in
+ * to, as in PyTorch, until shardrec_mlp_zero_gradients: what this batch alone would give is added in
  * float32 to what is there, zero at first, so that the sum over micro-batches is in the order of the
  * calls. For the mean, divide output_gradient by their number; reduce over ranks once, after the last
  * one. It keeps one more copy of the weights' size. input_gradient is always overwritten: it belongs
@@ -95,7 +95,7 @@ shardrec_mlp_backward(shardrec_mlp *mlp, const shardrec_tensor *output_gradient,
 
 /* Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
  * gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_zero_gradient(shardrec_mlp *mlp);
+SHARDREC_API shardrec_status shardrec_mlp_zero_gradients(shardrec_mlp *mlp);
 
 /* One optimizer step on all parameters with their gradients, which stay as they are. Errors:
  * INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1. */

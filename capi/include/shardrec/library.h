@@ -14,7 +14,7 @@ extern "C" {
 SHARDREC_API int32_t shardrec_api_version(void);
 
 /* What this library can do on this machine, as JSON:
- *   {"version": "0.1.0", "api_version": 1, "engines": ["local", "gloo"], "devices": ["cpu", "cuda"],
+ *   {"version": "0.2.0", "api_version": 2, "engines": ["local", "gloo"], "devices": ["cpu", "cuda"],
  *    "cuda_devices": [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
  *                      "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}],
  *    "cuda_missing": "a sentence" | null,
@@ -29,7 +29,7 @@ SHARDREC_API int32_t shardrec_api_version(void);
  * collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
  * not installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_capabilities(char **out_text);
+SHARDREC_API shardrec_status shardrec_capabilities_json(char **out_text);
 
 /* Handles of any kind that are open in this process, or closed with a call still inside.
  * A test suite asserts that it ends at 0. Errors: INVALID_ARGUMENT. Any thread. Since 0.1. */

@@ -2,8 +2,9 @@
  *
  *   begin -> forward -> set_gradient -> backward      a training step
  *   ... set_gradient -> send_gradients -> backward    the same, with gradients that travel early
+ *   ... set_gradient -> backward(ACCUMULATE)          gradients for a later step
  *   begin -> forward                                  evaluation: nothing changes
- *   begin -> forward -> skip                          a step that no rank applies
+ *   begin -> forward -> backward(SKIP)                a step that no rank applies
  *
  * Two lookups overlap: begin of the next batch may be called while this one's dense work runs;
  * begin reads no weights. A forward before the previous batch's backward reads the weights without
@@ -22,7 +23,7 @@
  * waits in begin, forward and backward for sizes and for other ranks only, and where these are other
  * processes for the messages to them, which are copied. Of tensors on the CPU calls return when they are
  * through with them. An error on the device shows in that call or a later one
- * (shardrec_collection_synchronize waits for it) as DEVICE_ERROR: a batch that begin could not read there
+ * (shardrec_collection_wait_device waits for it) as DEVICE_ERROR: a batch that begin could not read there
  * was not begun, and in the middle of an exchange the communicator ends.
  *
  * Destroying a lookup between begin and forward, or between send_gradients and backward, gives peers
@@ -32,6 +33,7 @@
 #ifndef SHARDREC_LOOKUP_H
 #define SHARDREC_LOOKUP_H
 
+#include "shardrec/batch.h"
 #include "shardrec/collection.h"
 
 #ifdef __cplusplus
@@ -62,52 +64,24 @@ SHARDREC_API void shardrec_lookup_destroy(SHARDREC_NULLABLE shardrec_lookup **lo
  * DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_set_stream(shardrec_lookup *lookup, int64_t stream);
 
-/* Starts the exchange of a batch's ids.
- * batch_size: samples of this rank, 0 to 2^31 - 1.
- * values: [ids], at most 2^31 - 1 of them, INT32 or INT64, bag after bag, in the order of lengths.
- *   values NULL: this rank has no more data (batch_size must be 0, lengths and weights NULL); it still
- *   takes part in steps.
- * lengths: [features * batch_size], INT32 or INT64: bag lengths, feature-major (all samples of
- *   feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
- * weights: [ids], FLOAT32, one per id; NULL: all 1.
- * All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it
- * returns (unless BORROW).
+/* What a batch does to the tables when it ends (shardrec_lookup_backward). */
+typedef enum shardrec_update {
+  SHARDREC_UPDATE_APPLY = 0, /* one optimizer step with its gradients and those that were kept */
+  SHARDREC_UPDATE_ACCUMULATE = 1, /* its gradients are kept for the next step that is applied */
+  SHARDREC_UPDATE_SKIP = 2,       /* no rank applies a step */
+  SHARDREC_UPDATE_FORCE_32 = 0x7fffffff
+} shardrec_update;
+
+/* Starts the exchange of a batch's ids. The ids are read before it returns (unless BORROW); ranks may mix
+ * lengths, offsets, and batch sizes of features. A rank whose batch has no values takes part in steps all
+ * the same.
  * Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
- * evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
- * communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
- * the lookup has begun and not forwarded. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_begin(
-    shardrec_lookup *lookup, int64_t batch_size, SHARDREC_NULLABLE const shardrec_tensor *values,
-    SHARDREC_NULLABLE const shardrec_tensor *lengths,
-    SHARDREC_NULLABLE const shardrec_tensor *weights);
-
-/* As shardrec_lookup_begin, with offsets in place of lengths: [features * batch_size + 1], INT32 or
- * INT64, starting at 0, never falling, the last one the number of ids. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(
-    shardrec_lookup *lookup, int64_t batch_size, SHARDREC_NULLABLE const shardrec_tensor *values,
-    SHARDREC_NULLABLE const shardrec_tensor *offsets,
-    SHARDREC_NULLABLE const shardrec_tensor *weights);
-
-/* As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
- * the same bag, it is given once (TorchRec's variable batch size).
- * batch_size: samples of this rank, rows of output 0.
- * batch_sizes: [features], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1.
- * inverse: [features * batch_size], INT32 or INT64, feature-major: the bag of each sample, in
- *   [0, batch_sizes[feature]). Row s of output 0 holds bag inverse[f * batch_size + s] of each pooled
- *   feature f; the gradients of samples that share a bag are added up in ascending order, before
- *   anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
- *   not read.
- * lengths: [sum of batch_sizes], feature-major. values, weights: as shardrec_lookup_begin; values
- *   NULL: no more data (batch_size 0, all others NULL).
- * Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit
- * for bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1. */
-SHARDREC_API shardrec_status
-shardrec_lookup_begin_variable(shardrec_lookup *lookup, int64_t batch_size,
-                               SHARDREC_NULLABLE const shardrec_tensor *batch_sizes,
-                               SHARDREC_NULLABLE const shardrec_tensor *inverse,
-                               SHARDREC_NULLABLE const shardrec_tensor *values,
-                               SHARDREC_NULLABLE const shardrec_tensor *lengths,
-                               SHARDREC_NULLABLE const shardrec_tensor *weights);
+ * evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (batch NULL or
+ * of a size that is none: nothing was begun), UNSUPPORTED (members that this release does not know are not zero:
+ * likewise), OUT_OF_MEMORY and a dead communicator; every defect of the batch is this rank's verdict,
+ * told by forward. INVALID_STATE when the lookup has begun and not forwarded. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_lookup_begin(shardrec_lookup *lookup,
+                                                   const shardrec_batch *batch);
 
 /* Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
  * pooled features: [batch_size, width] (shardrec_model_feature_columns). Output 1 + k, the k-th
@@ -151,59 +125,60 @@ SHARDREC_API shardrec_status shardrec_lookup_set_gradient(shardrec_lookup *looku
                                                           const shardrec_tensor *gradient);
 
 /* Sends this rank's gradients now, so that they travel while the host computes what the tables do not
- * need, such as the backward of its bottom layers. backward, or accumulate, then does the rest of the
+ * need, such as the backward of its bottom layers. backward then does the rest of the
  * step: the same bits as without this call. A rank may call it or not, whatever the others do.
- * accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
- *   one, as well as skip, is INVALID_STATE (nothing has changed: call the right one).
+ * update: APPLY or ACCUMULATE, as backward will be given; it is sent along, and a backward with another
+ *   one is INVALID_STATE (nothing has changed: call it with this one).
  * The step has the learning rates and frozen tables of now: what is set before backward counts from
  * the next step on. The gradient of an output that is missing is told by backward, as without this
- * call. Gradients that are BORROWed must stay, unchanged, until backward (or accumulate) has returned,
+ * call. Gradients that are BORROWed must stay, unchanged, until backward has returned,
  * or the lookup is destroyed: other ranks may read them in the meantime.
  * Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
  * nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
- * another lookup, reads and writes of rows, shardrec_collection_sync): INVALID_STATE, nothing has
+ * another lookup, reads and writes of rows, shardrec_collection_sync_replicas): INVALID_STATE, nothing has
  * changed. begin and set_gradient of other lookups are fine.
  * Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
  * nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
  * INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *lookup,
-                                                            SHARDREC_FLAG int32_t accumulate);
+                                                            shardrec_update update);
 
-/* Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
+/* Ends the batch: exchanges the gradients and does with them what update says. The lookup is then idle.
+ * All ranks give the same update, but that one SKIP is enough: with any other mixture the step is INVALID_BATCH on
+ * all ranks and changes nothing, what is kept included.
+ *
+ * APPLY: one optimizer step on every row that some rank's batch touched, by the sum of its gradients and
+ * of those that were kept.
  * Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
  * the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
  * updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
- * was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
- * applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
+ * was not called) makes this INVALID_BATCH on all ranks.
+ *
+ * ACCUMULATE: the gradients are kept. The next step that is applied, of any lookup of the collection,
+ * adds its own and applies the sum (not divided by the number of lookups); gradients were scaled and clamped
+ * lookup by lookup. Summed row by row in the order of the calls: the same bits under every plan. Lookups
+ * between see the weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen)
+ * nothing is kept: its gradients of this lookup are dropped for good.
+ *
+ * SKIP: no rank applies or keeps anything, and this returns OK on all of them: shardrec_collection_step
+ * tells. No gradient is needed.
+ *
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
  * were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
  * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
-
-/* In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
- * collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
- * step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
- * backward, else the step is INVALID_BATCH on all of them and changes nothing, what is kept included.
- * Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
- * weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen) nothing is
- * kept: its gradients of this lookup are dropped for good. As shardrec_lookup_backward.
- * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_accumulate(shardrec_lookup *lookup);
+SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup,
+                                                      shardrec_update update);
 
 /* The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
  * of a bag, the sum over columns of its row, as it was just before the step of this backward, times
  * the output gradient of the bag, divided by the bag's length for MEAN; neither divided by
  * GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
  * weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
- * after backward (or accumulate), up to the next begin.
+ * after backward, up to the next begin.
  * out: [ids], FLOAT32, compact, in the order of values, on the CPU (or a device, see above). Not
  * collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_weight_gradient(
     const shardrec_lookup *lookup, SHARDREC_WRITTEN const shardrec_tensor *out);
-
-/* In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward;
- * INVALID_STATE also after send_gradients. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_skip(shardrec_lookup *lookup);
 
 #ifdef __cplusplus
 }

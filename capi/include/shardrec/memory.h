@@ -3,7 +3,7 @@
  *   create -> tensor -> copy there -> begin, forward, ... -> copy back -> destroy
  *
  * A tensor on a device is given to a lookup of a collection on that device (option DEVICE) as one on the
- * CPU is; nothing but shardrec_copy reads what it holds. A program with CUDA needs none of this: tensors
+ * CPU is; nothing but shardrec_tensor_copy reads what it holds. A program with CUDA needs none of this: tensors
  * view any memory of a device.
  *
  * Thread rule: any thread, several at once. Two calls that write one tensor, or of which one writes what
@@ -13,6 +13,7 @@
 #ifndef SHARDREC_MEMORY_H
 #define SHARDREC_MEMORY_H
 
+#include "shardrec/options.h"
 #include "shardrec/tensor.h"
 
 #ifdef __cplusplus
@@ -31,7 +32,10 @@ typedef struct shardrec_memory shardrec_memory;
  * Errors: UNSUPPORTED (no CUDA plug-in), INVALID_ARGUMENT (no such device, an unknown type, negative
  * bytes), OUT_OF_MEMORY, DEVICE_ERROR. May block while the device begins to be used. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_memory_create(shardrec_device_type type, int32_t device_id,
-                                                    int64_t bytes, shardrec_memory **out);
+                                                    int64_t bytes,
+                                                    SHARDREC_OPTIONS(NONE)
+                                                    const shardrec_options *options,
+                                                    shardrec_memory **out);
 
 /* Destroys the handle and nulls the caller's copy; tensors of it are valid no more. Memory of a device is
  * given back behind what the legacy default stream of the device holds, which the library's own work on
@@ -62,8 +66,8 @@ SHARDREC_API shardrec_status shardrec_memory_tensor(const shardrec_memory *memor
  * Errors: INVALID_ARGUMENT (tensors that differ, no such device, no stream of the device as far as CUDA can
  * tell), UNSUPPORTED (no CUDA plug-in, two devices), OUT_OF_MEMORY, DEVICE_ERROR (of this copy or of earlier
  * work on the device). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_copy(SHARDREC_WRITTEN const shardrec_tensor *to,
-                                           const shardrec_tensor *from, int64_t stream);
+SHARDREC_API shardrec_status shardrec_tensor_copy(SHARDREC_WRITTEN const shardrec_tensor *to,
+                                                  const shardrec_tensor *from, int64_t stream);
 
 #ifdef __cplusplus
 }

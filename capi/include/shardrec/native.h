@@ -68,7 +68,7 @@ typedef void (*shardrec_device_release)(void *context, int32_t device, void *mem
  * collection on a device that was made meanwhile is destroyed with its lookups, and every memory of a
  * device (memory.h). Any thread. Errors: INVALID_ARGUMENT (one of both NULL). C and C++ only. Since 0.1. */
 SHARDREC_API shardrec_status
-shardrec_set_device_allocator(SHARDREC_NULLABLE shardrec_device_allocate allocate,
+shardrec_device_set_allocator(SHARDREC_NULLABLE shardrec_device_allocate allocate,
                               SHARDREC_NULLABLE shardrec_device_release release,
                               SHARDREC_NULLABLE SHARDREC_KEPT void *context);
 

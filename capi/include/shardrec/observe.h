@@ -28,7 +28,7 @@ extern "C" {
  * Families are added by later releases, never renamed. out_text: freed by the caller.
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_metrics_text(char **out_text);
+SHARDREC_API shardrec_status shardrec_counters_text(char **out_text);
 
 /* Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
  * was taken before is forgotten.

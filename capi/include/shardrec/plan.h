@@ -38,6 +38,7 @@
 
 #include "shardrec/comm.h"
 #include "shardrec/control.h"
+#include "shardrec/mesh.h"
 #include "shardrec/model.h"
 
 #ifdef __cplusplus
@@ -48,9 +49,12 @@ typedef struct shardrec_topology shardrec_topology;
 typedef struct shardrec_plan shardrec_plan;
 
 /* What the machines are: `ranks` ranks, ranks_per_node of which are one node.
- * ranks in [1, 1048576], ranks_per_node in [1, ranks]. out: owned by the caller.
+ * ranks in [1, 1048576], ranks_per_node in [1, ranks]. options: NULL (no kind of options is for topologies
+ * yet). out: owned by the caller.
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_topology_create(int32_t ranks, int32_t ranks_per_node,
+                                                      SHARDREC_OPTIONS(NONE)
+                                                      const shardrec_options *options,
                                                       shardrec_topology **out);
 
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
@@ -77,39 +81,49 @@ SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
                                                   shardrec_plan **out);
 
 /* Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
- * check that models and options are the same. What one rank gets wrong in its arguments, every rank
+ * check that models and options are the same.
+ * mesh: NULL, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
+ * table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
+ * is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments, every rank
  * gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
  * (setup deadline).
- * Errors: as shardrec_plan_create; DISAGREEMENT (models or options differ; names a rank and the first
- * difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_plan_collective(shardrec_comm *comm,
-                                                      const shardrec_model *model,
-                                                      SHARDREC_OPTIONS(PLAN)
-                                                      const shardrec_options *options,
-                                                      shardrec_plan **out);
+ * Errors: as shardrec_plan_create; INVALID_ARGUMENT (also: a mesh of another communicator; only this rank), UNSUPPORTED
+ * (see mesh), DISAGREEMENT (models or options differ; names a rank and the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_collective(
+    shardrec_comm *comm, SHARDREC_NULLABLE shardrec_mesh *mesh, const shardrec_model *model,
+    SHARDREC_OPTIONS(PLAN) const shardrec_options *options, shardrec_plan **out);
 
-/* Makes a plan without boxes, to be filled with shardrec_plan_add_box and
- * shardrec_plan_add_replicated. Errors: as shardrec_plan_create. Since 0.1. */
+/* Makes a plan without boxes, to be filled with shardrec_plan_add_box and shardrec_plan_replicate.
+ * options: NULL (no kind of options is for such plans yet). Errors: as shardrec_plan_create. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_create_empty(const shardrec_model *model,
                                                         const shardrec_topology *topology,
+                                                        SHARDREC_OPTIONS(NONE)
+                                                        const shardrec_options *options,
                                                         shardrec_plan **out);
 
-/* Adds the box rows [row, row + rows) x columns [col, col + cols) of a table, owned by `rank`.
+/* A box: rows [row, row + rows) x columns [col, col + cols) of a table, owned by a rank. */
+typedef struct shardrec_box {
+  int64_t struct_size; /* sizeof(shardrec_box), set by the caller */
+  int32_t rank;
+  int32_t reserved; /* 0 */
+  int64_t row;
+  int64_t rows;
+  int64_t col;
+  int64_t cols;
+} shardrec_box;
+
+/* Adds a box of a table. It is read during the call.
  * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the box is empty, leaves the table,
- * overlaps another box, or the table is replicated; OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_plan_add_box(shardrec_plan *plan, int32_t table, int32_t rank,
-                                                   int64_t row, int64_t rows, int64_t col,
-                                                   int64_t cols);
+ * overlaps another box, or the table is replicated; UNSUPPORTED (members that this release does not know
+ * are not zero), OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_add_box(shardrec_plan *plan, int32_t table,
+                                                   const shardrec_box *box);
 
-/* Replicates a table on all ranks. Errors: as shardrec_plan_add_box (the table has boxes).
- * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_plan_add_replicated(shardrec_plan *plan, int32_t table);
-
-/* Says how the ranks of a replicated table learn of each other's gradients (SAMPLES, unless the plan's
- * options said otherwise). Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT (not replicated, not
- * SAMPLES, ROWS or DENSE). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_plan_set_replication(shardrec_plan *plan, int32_t table,
-                                                           shardrec_replication replication);
+/* Replicates a table on all ranks, which learn of each other's gradients in the way that replication
+ * says; of a table that is replicated already, this sets the way. Errors: INVALID_HANDLE, CLOSED, BUSY;
+ * INVALID_ARGUMENT (the table has boxes; not SAMPLES, ROWS or DENSE). Since 0.2. */
+SHARDREC_API shardrec_status shardrec_plan_replicate(shardrec_plan *plan, int32_t table,
+                                                     shardrec_replication replication);
 
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
 SHARDREC_API void shardrec_plan_destroy(SHARDREC_NULLABLE shardrec_plan **plan);
@@ -124,14 +138,11 @@ SHARDREC_API shardrec_status shardrec_plan_check(const shardrec_plan *plan);
 SHARDREC_API shardrec_status shardrec_plan_box_count(const shardrec_plan *plan, int32_t table,
                                                      int32_t *out);
 
-/* Box `box` of a table, ordered by first row, then first column. Each out may be NULL.
+/* Box `box` of a table, ordered by first row, then first column. out: its struct_size is set; the members
+ * that fit in it are written.
  * Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_t table,
-                                               int32_t box, SHARDREC_NULLABLE int32_t *out_rank,
-                                               SHARDREC_NULLABLE int64_t *out_row,
-                                               SHARDREC_NULLABLE int64_t *out_rows,
-                                               SHARDREC_NULLABLE int64_t *out_col,
-                                               SHARDREC_NULLABLE int64_t *out_cols);
+                                               int32_t box, shardrec_box *out);
 
 /* Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
  * size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row

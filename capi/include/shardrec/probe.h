@@ -49,14 +49,14 @@ extern "C" {
  * per id, and the row and 4 bytes of state twice.
  * Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
  * CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_probe(int32_t threads,
-                                            SHARDREC_NULLABLE shardrec_control *control,
-                                            char **out_text);
+SHARDREC_API shardrec_status shardrec_probe_json(int32_t threads,
+                                                 SHARDREC_NULLABLE shardrec_control *control,
+                                                 char **out_text);
 
 /* This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
  * Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_probe_cached(char **out_text);
+SHARDREC_API shardrec_status shardrec_probe_cached_json(char **out_text);
 
 /* Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
  * random rows by row size. Nothing is kept: kernels of devices need no profile. Takes about a second,
@@ -64,7 +64,7 @@ SHARDREC_API shardrec_status shardrec_probe_cached(char **out_text);
  * else to do.
  * device: as SHARDREC_OPTION_DEVICE, in [0, 1023].
  * control: progress and cancellation, NULL for none.
- * out_text: freed by the caller; a JSON object in the form of shardrec_probe's, of
+ * out_text: freed by the caller; a JSON object in the form of shardrec_probe_json's, of
  *   "version"       1
  *   "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes",
  *                   "l2_bytes"}
@@ -79,9 +79,9 @@ SHARDREC_API shardrec_status shardrec_probe_cached(char **out_text);
  * Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
  * installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
  * INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_probe_device(int32_t device,
-                                                   SHARDREC_NULLABLE shardrec_control *control,
-                                                   char **out_text);
+SHARDREC_API shardrec_status shardrec_probe_device_json(int32_t device,
+                                                        SHARDREC_NULLABLE shardrec_control *control,
+                                                        char **out_text);
 
 #ifdef __cplusplus
 }

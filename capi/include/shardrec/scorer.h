@@ -2,7 +2,7 @@
  *
  *   CHECK(shardrec_scorer_open("run", -1, NULL, NULL, &scorer));         // the newest checkpoint
  *   ... any number of threads ...
- *   CHECK(shardrec_scorer_predict(scorer, batch, &dense, &values, &lengths, NULL, &out, NULL));
+ *   CHECK(shardrec_scorer_predict(scorer, &batch, &dense, &out, NULL));
  *   ... when the training has committed again ...
  *   CHECK(shardrec_scorer_refresh(scorer, -1, NULL, &step));             // calls go on meanwhile
  *
@@ -35,6 +35,7 @@
 #ifndef SHARDREC_SCORER_H
 #define SHARDREC_SCORER_H
 
+#include "shardrec/batch.h"
 #include "shardrec/control.h"
 #include "shardrec/model.h"
 #include "shardrec/options.h"
@@ -85,39 +86,44 @@ SHARDREC_API shardrec_status shardrec_scorer_refresh(shardrec_scorer *scorer, in
 SHARDREC_API shardrec_status shardrec_scorer_model(const shardrec_scorer *scorer,
                                                    shardrec_model **out);
 
-/* The step of the checkpoint that is served, columns of the dense input of shardrec_scorer_predict, and
- * scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Each may be
- * NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1. */
+/* What is served. */
+typedef struct shardrec_served {
+  int64_t struct_size;   /* sizeof(shardrec_served), set by the caller */
+  int64_t step;          /* of the checkpoint */
+  int64_t dense_columns; /* of the dense input; 0: no dense half that fits */
+  int64_t scores;        /* per sample; 0: no dense half that fits */
+} shardrec_served;
+
+/* What is served now. out: its struct_size is set; the members that fit in it are written.
+ * Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_scorer_info(const shardrec_scorer *scorer,
-                                                  SHARDREC_NULLABLE int64_t *out_step,
-                                                  SHARDREC_NULLABLE int64_t *out_dense_columns,
-                                                  SHARDREC_NULLABLE int64_t *out_scores);
+                                                  shardrec_served *out);
 
 /* Looks up a batch and writes one of its outputs.
- * output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
- * lengths, weights: as shardrec_lookup_begin; weights may be NULL. out: [batch_size, width] or, of a
+ * output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch: on the CPU,
+ * values are not NULL. out: [batch_size, width] or, of a
  * sequence, [ids of the feature, dim]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
  * unit column stride, any row stride >= columns. out_step: the step of the checkpoint that has answered;
  * may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
- * Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
+ * Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out; batch NULL or of a size that
+ * is none), UNSUPPORTED (members of batch that this release does not know are not zero); INVALID_BATCH, with table,
  * feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_scorer_lookup(
-    const shardrec_scorer *scorer, int32_t output, int64_t batch_size,
-    const shardrec_tensor *values, const shardrec_tensor *lengths,
-    SHARDREC_NULLABLE const shardrec_tensor *weights, SHARDREC_WRITTEN const shardrec_tensor *out,
-    SHARDREC_NULLABLE int64_t *out_step);
+SHARDREC_API shardrec_status shardrec_scorer_lookup(const shardrec_scorer *scorer, int32_t output,
+                                                    const shardrec_batch *batch,
+                                                    SHARDREC_WRITTEN const shardrec_tensor *out,
+                                                    SHARDREC_NULLABLE int64_t *out_step);
 
 /* Scores a batch: probabilities, or logits with the option LOGITS.
- * dense: [batch_size, dense columns] (shardrec_scorer_info), FLOAT32, unit column stride. Others: as
- * shardrec_scorer_lookup. out: [batch_size, scores], FLOAT32, unit column stride, any row stride; of
+ * batch: as shardrec_scorer_lookup. dense: [batch_size, dense columns] (shardrec_scorer_info), FLOAT32,
+ * unit column stride. out: [batch_size, scores], FLOAT32, unit column stride, any row stride; of
  * one score also [batch_size]. out_step: as shardrec_scorer_lookup.
  * Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
  * missing: the sentence says why). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_scorer_predict(
-    const shardrec_scorer *scorer, int64_t batch_size, const shardrec_tensor *dense,
-    const shardrec_tensor *values, const shardrec_tensor *lengths,
-    SHARDREC_NULLABLE const shardrec_tensor *weights, SHARDREC_WRITTEN const shardrec_tensor *out,
-    SHARDREC_NULLABLE int64_t *out_step);
+SHARDREC_API shardrec_status shardrec_scorer_predict(const shardrec_scorer *scorer,
+                                                     const shardrec_batch *batch,
+                                                     const shardrec_tensor *dense,
+                                                     SHARDREC_WRITTEN const shardrec_tensor *out,
+                                                     SHARDREC_NULLABLE int64_t *out_step);
 
 #ifdef __cplusplus
 }

@@ -2,4 +2,4 @@ module shardrec.org/examples/dlrm
 
 go 1.24
 
-require shardrec.org/shardrec v0.1.0
+require shardrec.org/shardrec v0.2.0

@@ -93,8 +93,7 @@ func serve(ctx context.Context, directory string) error {
 			defer halves.Done()
 			b, err := makeBatch(testFrom+half*size, size)
 			if err == nil {
-				_, err = scorer.Predict(size, sr.Matrix(b.dense, size, denseColumns), sr.Vector(b.ids), sr.Vector(b.lengths), sr.Tensor{},
-					sr.Vector(scores[half*size:][:size]))
+				_, err = scorer.Predict(sr.Batch{Size: size, Values: sr.Vector(b.ids), Lengths: sr.Vector(b.lengths)}, sr.Matrix(b.dense, size, denseColumns), sr.Vector(scores[half*size:][:size]))
 			}
 			failures[half] = err
 		}()

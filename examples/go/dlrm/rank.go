@@ -79,9 +79,9 @@ func (r *rank) open(comm *sr.Comm, directory string) error {
 		func() (err error) { r.ranks, err = comm.Size(); return err },
 		made(r, &r.model, sr.NewModel),
 		func() error { return addTables(r.model) },
-		made(r, &r.plan, func() (*sr.Plan, error) { return sr.NewCollectivePlan(comm, r.model, nil) }),
+		made(r, &r.plan, func() (*sr.Plan, error) { return sr.NewCollectivePlan(comm, nil, r.model, nil) }),
 		made(r, &r.tables, func() (*sr.Collection, error) {
-			return sr.NewCollection(comm, r.model, r.plan, new(sr.CollectionOptions).Seed(7))
+			return sr.NewCollection(comm, nil, r.model, r.plan, new(sr.CollectionOptions).Seed(7))
 		}),
 		made(r, &r.lookup, func() (*sr.Lookup, error) { return sr.NewLookup(r.tables, nil) }),
 		made(r, &r.cross, func() (*sr.Interaction, error) { return sr.NewInteraction(features, dim, nil) }),
@@ -114,7 +114,9 @@ func (r *rank) forward(b *batch) error {
 	dense, pooled := sr.Matrix(r.dense, b.size, dim), sr.Matrix(r.pooled, b.size, features*dim)
 	crossed := sr.Matrix(r.crossed, b.size, r.width)
 	return inOrder(
-		func() error { return r.lookup.Begin(b.size, sr.Vector(b.ids), sr.Vector(b.lengths), sr.Tensor{}) },
+		func() error {
+			return r.lookup.Begin(sr.Batch{Size: b.size, Values: sr.Vector(b.ids), Lengths: sr.Vector(b.lengths)})
+		},
 		func() error { return r.bottom.Forward(sr.Matrix(b.dense, b.size, denseColumns), dense) },
 		func() error { return r.lookup.Forward(0, pooled) },
 		func() error { return r.cross.Forward(dense, pooled, crossed) },
@@ -138,7 +140,7 @@ func (r *rank) step(number int) error {
 		func() error { return r.top.Backward(sr.Matrix(gradient, b.size, 1), crossed) },
 		func() error { return r.cross.Backward(crossed, dense, pooled) },
 		func() error { return r.lookup.SetGradient(0, pooled) },
-		func() error { return r.lookup.SendGradients(false) }, // travel while the bottom layers compute
+		func() error { return r.lookup.SendGradients(sr.UpdateApply) }, // travel while the bottom layers compute
 		func() error { return r.bottom.Backward(dense, sr.Tensor{}) },
 		r.ddp.End, r.lookup.Backward,
 		r.ddp.Wait, // the mean over the ranks is there

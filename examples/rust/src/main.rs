@@ -38,8 +38,8 @@ impl<'a> Trainer<'a> {
         }
         let adagrad = OptimizerOptions::new().optimizer(Optimizer::RowwiseAdagrad).learning_rate(0.1);
         model.set_optimizer(Some(&adagrad))?;
-        let plan = Plan::collective(comm, &model, None)?;
-        let tables = Collection::new(comm, &model, &plan, Some(&CollectionOptions::new().seed(7)))?;
+        let plan = Plan::collective(comm, None, &model, None)?;
+        let tables = Collection::new(comm, None, &model, &plan, Some(&CollectionOptions::new().seed(7)))?;
         let lookup = Lookup::new(&tables, None)?;
         let interaction = Interaction::new(FEATURES as i64, DIM as i64, None)?;
         let columns = interaction.outputs()?;
@@ -67,10 +67,10 @@ impl<'a> Trainer<'a> {
         let to_pooled = ViewMut::matrix(&mut pooled, size, FEATURES * DIM);
         passes.interaction.backward(View::matrix(&crossed, size, columns), to_dense, to_pooled)?;
         passes.lookup.set_gradient(0, View::matrix(&pooled, size, FEATURES * DIM))?;
-        passes.lookup.send_gradients(false)?; // travel while the bottom layers compute
+        passes.lookup.send_gradients(Update::Apply)?; // travel while the bottom layers compute
         passes.bottom.backward(View::matrix(&dense, size, DIM), None)?;
         let exchange = step.end()?;
-        passes.lookup.backward()?;
+        passes.lookup.backward(Update::Apply)?;
         exchange.wait()?; // the mean over the ranks is there
         self.network.bottom.step()?;
         self.network.top.step()
@@ -137,7 +137,7 @@ fn serve(directory: &str) -> Any<()> {
     let score = move |first: usize, out: &mut [f32]| -> Result<i64> {
         let batch = make_batch(TEST_FROM + first as i64, size)?;
         let (ids, lengths) = (View::vector(&batch.ids), View::vector(&batch.lengths));
-        scorer.predict(size as i64, batch.dense_view(), ids, lengths, None, ViewMut::vector(out))
+        scorer.predict(&Batch::new(size as i64, ids, lengths), batch.dense_view(), ViewMut::vector(out))
     };
     std::thread::scope(|scope| {
         let (low, high) = scores.split_at_mut(size);

@@ -1,5 +1,5 @@
 //! The layers of the DLRM, and what a batch leaves in them on its way.
-use crate::clicks::{Batch, FEATURES};
+use crate::clicks::{Batch as Clicks, FEATURES};
 use shardrec::*;
 
 pub const DIM: usize = 16; // columns of a table
@@ -30,7 +30,7 @@ pub fn make_layers(seed: i64, inputs: i64, outputs: i64) -> Result<Mlp> {
     Ok(layers)
 }
 
-pub fn forward<'a>(network: &'a mut Network, batch: &'a Batch) -> Result<Passes<'a>> {
+pub fn forward<'a>(network: &'a mut Network, batch: &'a Clicks) -> Result<Passes<'a>> {
     let Network { lookup, bottom, interaction, top, buffers } = network;
     let (size, columns) = (batch.size, interaction.outputs()? as usize);
     for (buffer, width) in buffers.iter_mut().zip([FEATURES * DIM, DIM, columns, 1]) {
@@ -38,7 +38,7 @@ pub fn forward<'a>(network: &'a mut Network, batch: &'a Batch) -> Result<Passes<
     }
     let [pooled, dense, crossed, logits] = buffers;
     let (ids, lengths) = (View::vector(&batch.ids), View::vector(&batch.lengths));
-    lookup.begin(size as i64, Some(ids), Some(lengths), None)?;
+    lookup.begin(&Batch::new(size as i64, ids, lengths))?;
     let bottom = bottom.forward(batch.dense_view(), ViewMut::matrix(dense, size, DIM))?;
     lookup.forward(0, ViewMut::matrix(pooled, size, FEATURES * DIM))?;
     let (dense, pooled) = (View::matrix(dense, size, DIM), View::matrix(pooled, size, FEATURES * DIM));

@@ -33,13 +33,13 @@ void add_time(std::optional<double>& seconds, double bytes, std::optional<double
 }  // namespace
 
 std::optional<ProbedMemory> ProbedMemory::cached() {
-  const auto json = find_probe_cached();
+  const auto json = find_probe_cached_json();
   if (!json) return std::nullopt;
   return ProbedMemory(*json);
 }
 
 ProbedMemory ProbedMemory::of_device(int64_t device) {
-  return ProbedMemory(probe_device(static_cast<int32_t>(device)));
+  return ProbedMemory(probe_device_json(static_cast<int32_t>(device)));
 }
 
 ProbedMemory::ProbedMemory(const std::string& json) {

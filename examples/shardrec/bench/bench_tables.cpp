@@ -122,11 +122,11 @@ StepTimes BenchRank::step(int64_t number) {
   lookup_.begin(size_, batch_ids_[batch], batch_lengths_[batch]);
   const double t1 = bench_now();
   lookup_.forward(0, out_);
-  tables_.synchronize();
+  tables_.wait_device();
   const double t2 = bench_now();
   lookup_.set_gradient(0, gradient_);
   lookup_.backward();
-  tables_.synchronize();
+  tables_.wait_device();
   const double t3 = bench_now();
 
   StepTimes times{.begin = t1 - t0,
@@ -148,7 +148,7 @@ double BenchRank::destroy() {
 BenchPhases BenchRank::phases() const {
   BenchPhases seconds{};
   for (size_t p = 0; p < seconds.size(); ++p) {
-    seconds[p] = tables_.stat_f64(kBenchPhases[p].second);
+    seconds[p] = tables_.stat(kBenchPhases[p].second);
   }
   return seconds;
 }

@@ -14,7 +14,7 @@
 namespace shardrec::cli {
 
 // Where a step's time goes, by the collection's own clocks; in the library's order.
-inline constexpr std::array<std::pair<const char*, shardrec_collection_stat>, 8> kBenchPhases{{
+inline constexpr std::array<std::pair<const char*, shardrec_stat>, 8> kBenchPhases{{
     {"route", SHARDREC_STAT_SECONDS_ROUTE},
     {"input_exchange", SHARDREC_STAT_SECONDS_INPUT_EXCHANGE},
     {"index_plan", SHARDREC_STAT_SECONDS_INDEX_PLAN},

@@ -143,7 +143,7 @@ std::string nearest_name(const std::string& word, const std::vector<std::string>
 }
 
 std::string version_text() {
-  const nlohmann::json found = nlohmann::json::parse(capabilities());
+  const nlohmann::json found = nlohmann::json::parse(capabilities_json());
   const nlohmann::json& dense = found.at("dense");
   return "shardrec " + found.at("version").get<std::string>() + ", API version " +
          std::to_string(found.at("api_version").get<int>()) +

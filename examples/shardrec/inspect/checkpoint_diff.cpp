@@ -124,7 +124,7 @@ Collection load_table(const OpenCheckpoint& from, const Key& key) {
 void read_rows(Collection& table, shardrec_table_part part, int64_t row, int64_t rows,
                int64_t columns, std::vector<float>& out) {
   out.resize(static_cast<size_t>(rows * columns));
-  table.read(0, part, row, rows, {out.data(), rows, columns});
+  table.read_range(0, part, row, rows, {out.data(), rows, columns});
 }
 
 shardrec_table_part part_number(const std::string& part) {

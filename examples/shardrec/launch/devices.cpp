@@ -43,7 +43,7 @@ CLI::Option* add_device_option(CLI::App* command, std::string& device, const std
 
 TablesOn::TablesOn(const std::string& device) {
   if (device == kCpu) return;
-  const auto found = nlohmann::json::parse(capabilities());
+  const auto found = nlohmann::json::parse(capabilities_json());
   const auto count = static_cast<int64_t>(found.at("cuda_devices").size());
   if (count == 0) {
     throw UserError("--device " + device +

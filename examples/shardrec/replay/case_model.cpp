@@ -113,7 +113,7 @@ Plan make_plan(const RecordedCase& recorded, const ReplayOptions& options, const
       }
       boxes = boxes_of(by_kind.at(table.sharding), index);
     }
-    if (boxes.empty()) plan.add_replicated(index);
+    if (boxes.empty()) plan.replicate(index);
     for (const Plan::Box& box : boxes) plan.add_box(index, box);
   }
   return plan;

@@ -74,8 +74,8 @@ class CaseRank {
       const CaseTable& table = recorded_.tables[t];
       const auto weights =
           arrays_.floats(recorded_.name + "/init/" + table.name, table.rows * table.dim);
-      tables_.write(static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS, 0, my_rows(table),
-                    my_view(weights, my_rows(table), table.dim));
+      tables_.write_range(static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS, 0, my_rows(table),
+                          my_view(weights, my_rows(table), table.dim));
     }
   }
 
@@ -83,7 +83,7 @@ class CaseRank {
     const std::string prefix =
         "replica" + std::to_string(place_.replica) + "/step" + std::to_string(step) + "/";
     compare_tables(prefix + "before", prefix + "before_state");
-    tables_.sync();
+    tables_.sync_replicas();
     compare_tables(prefix + "after", prefix + "after_state");
   }
 
@@ -138,7 +138,7 @@ class CaseRank {
   std::vector<float> read(size_t t, shardrec_table_part part, int64_t columns) {
     const int64_t rows = my_rows(recorded_.tables[t]);
     std::vector<float> values(static_cast<size_t>(rows * columns));
-    tables_.read(static_cast<int32_t>(t), part, 0, rows, my_view(values, rows, columns));
+    tables_.read_range(static_cast<int32_t>(t), part, 0, rows, my_view(values, rows, columns));
     return values;
   }
 
@@ -209,7 +209,7 @@ CaseResult run_rank_of(const RecordedCase& recorded, const Safetensors& arrays,
   place.sharding_rank = mesh.place().sharding_rank;
   place.replica = mesh.place().replica_rank;
   const Plan plan = make_plan(recorded, options, model, group, group);
-  return CaseRank(recorded, arrays, place, Collection(mesh, model, plan, tables)).run();
+  return CaseRank(recorded, arrays, place, Collection(comm, mesh, model, plan, tables)).run();
 }
 
 CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& arrays,

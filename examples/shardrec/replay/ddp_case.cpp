@@ -88,7 +88,7 @@ class DdpRank {
   }
 
   void zero_gradients() {
-    stack_.zero_gradient();
+    stack_.zero_gradients();
     ddp_.zero_gradients();
   }
 

@@ -57,18 +57,18 @@ class Caller {
   // Returns the step of the checkpoint that has answered (the last output of it).
   int64_t call(int64_t number) {
     const BenchBatch& batch = batches_[static_cast<size_t>(number) % batches_.size()];
+    const Batch given{.batch_size = batch_, .values = batch.ids, .lengths = batch.lengths};
     if (call_ == ServeCall::kPredict) {
-      return scorer_.predict(batch_, {dense_.data(), batch_, model_.dense_columns}, batch.ids,
-                             batch.lengths, out(batch_, model_.scores));
+      return scorer_.predict(given, {dense_.data(), batch_, model_.dense_columns},
+                             out(batch_, model_.scores));
     }
     int64_t step = 0;
     if (model_.width > 0) {
-      step = scorer_.lookup(0, batch_, batch.ids, batch.lengths, out(batch_, model_.width));
+      step = scorer_.lookup(0, given, out(batch_, model_.width));
     }
     int32_t output = 1;
     for (const auto& [feature, dim] : model_.sequences) {
-      step = scorer_.lookup(output++, batch_, batch.ids, batch.lengths,
-                            out(batch.table_ids[feature], dim));
+      step = scorer_.lookup(output++, given, out(batch.table_ids[feature], dim));
     }
     return step;
   }

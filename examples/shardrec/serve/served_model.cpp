@@ -28,7 +28,7 @@ ServedModel::ServedModel(const Scorer& scorer) {
       width = model.columns(index).width;
     }
   }
-  const Scorer::Info info = scorer.info();
+  const shardrec_served info = scorer.info();
   dense_columns = info.dense_columns;
   scores = info.scores;
 }

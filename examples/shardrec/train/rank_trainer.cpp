@@ -33,7 +33,7 @@ Collection make_tables(Comm& comm, int rank, const TrainOptions& options, const 
   if (options.threads > 0) tables.threads(options.threads);
   if (mesh == nullptr) return Collection(comm, model, plan, tables);
   tables.gradient_divisor_value(static_cast<double>(options.sharding_group_size) / options.ranks);
-  return Collection(*mesh, model, plan, tables);
+  return Collection(comm, *mesh, model, plan, tables);
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ void RankTrainer::step(Slot& slot) {
 void RankTrainer::average() {
   if (sync_every_ > 0 && steps_unsynced_ > 0) {
     times_.enter(Phase::kSync);
-    collection_.sync();
+    collection_.sync_replicas();
   }
   steps_unsynced_ = 0;
 }

@@ -81,7 +81,7 @@ Plan agree_on_plan(int rank, Comm& comm, Mesh* mesh, const TrainOptions& options
     return plan;
   }
   MeshGroups places = groups_of(comm, *mesh);
-  Plan plan = plan_on(*mesh, options, model);
+  Plan plan = plan_on(comm, *mesh, options, model);
   if (rank == 0) {
     std::cout << mesh_text(options, places) << "\n";
     print_plan(plan);
@@ -136,7 +136,7 @@ RankReport report_of(const RankTrainer& trainer) {
   report.phases = trainer.times().seconds();
   report.first_losses = trainer.first_losses();
   for (size_t i = 0; i < kTableStats.size(); ++i) {
-    report.table_seconds[i] = trainer.collection().stat_f64(kTableStats[i].stat);
+    report.table_seconds[i] = trainer.collection().stat(kTableStats[i].stat);
   }
   return report;
 }

@@ -22,7 +22,7 @@ Mesh make_mesh(Comm& comm, const TrainOptions& options) {
 }
 
 MeshGroups groups_of(Comm& comm, const Mesh& mesh) {
-  const Mesh::Place own = mesh.place();
+  const shardrec_place own = mesh.place();
   const auto places =
       gather(comm, {static_cast<double>(own.sharding_rank), static_cast<double>(own.replica_rank)});
   const auto shards = static_cast<size_t>(own.sharding_size);
@@ -38,8 +38,8 @@ MeshGroups groups_of(Comm& comm, const Mesh& mesh) {
   return groups;
 }
 
-Plan plan_on(Mesh& mesh, const TrainOptions& options, const Model& model) {
-  return Plan::collective(mesh, model, PlanOptions().sharding(options.sharding));
+Plan plan_on(Comm& comm, Mesh& mesh, const TrainOptions& options, const Model& model) {
+  return Plan::collective(comm, mesh, model, PlanOptions().sharding(options.sharding));
 }
 
 std::string mesh_text(const TrainOptions& options, const MeshGroups& groups) {

@@ -24,7 +24,7 @@ Mesh make_mesh(Comm& comm, const TrainOptions& options);
 // Who is in which group, on all ranks. Collective over comm.
 MeshGroups groups_of(Comm& comm, const Mesh& mesh);
 // The plan of a sharding group's ranks. Collective over the mesh.
-Plan plan_on(Mesh& mesh, const TrainOptions& options, const Model& model);
+Plan plan_on(Comm& comm, Mesh& mesh, const TrainOptions& options, const Model& model);
 
 // The groups as a table for people, with what the mesh is in a line before it.
 std::string mesh_text(const TrainOptions& options, const MeshGroups& groups);

@@ -15,7 +15,7 @@ namespace shardrec::cli {
 
 // The library's own times inside the phases of the tables.
 struct TableStat {
-  shardrec_collection_stat stat;
+  shardrec_stat stat;
   const char* name;
 };
 inline constexpr std::array<TableStat, 8> kTableStats{{

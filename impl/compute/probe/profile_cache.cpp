@@ -112,7 +112,7 @@ MemoryProfile require_profile(core::Environment& environment) {
                    ? "there is no memory profile: none of SHARDREC_CACHE_DIR, XDG_CACHE_HOME and "
                      "HOME is set"
                    : core::sentence("there is no memory profile of this machine in ", directory,
-                                    "; shardrec_probe makes one"),
+                                    "; shardrec_probe_json makes one"),
                {.path = directory});
   }
   return *std::move(profile);

@@ -99,7 +99,7 @@ const RowRate* nearest_rate(const MemoryProfile& profile, MemoryAccess access, i
 
 inline constexpr int64_t kMemoryProfileVersion = 4;
 
-// The JSON is documented at shardrec_probe (capi/include/shardrec/probe.h).
+// The JSON is documented at shardrec_probe_json (capi/include/shardrec/probe.h).
 std::string profile_to_json(const MemoryProfile& profile);
 // Throws CORRUPT_DATA naming the place, for anything that profile_to_json does not write. path: of
 // the text, for the sentence.

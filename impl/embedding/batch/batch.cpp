@@ -38,11 +38,16 @@ Verdict check_vector(const shardrec_tensor* tensor, Argument argument, int64_t l
   return verdict;
 }
 
+bool by_offsets(const BatchArguments& arguments) { return arguments.offsets != nullptr; }
+// Of features that have batch sizes of their own.
+bool is_variable(const BatchArguments& arguments) {
+  return arguments.batch_sizes != nullptr || arguments.inverse != nullptr;
+}
 const shardrec_tensor* lengths_of(const BatchArguments& arguments) {
-  return arguments.by_offsets ? arguments.offsets : arguments.lengths;
+  return by_offsets(arguments) ? arguments.offsets : arguments.lengths;
 }
 Argument lengths_argument(const BatchArguments& arguments) {
-  return arguments.by_offsets ? Argument::kOffsets : Argument::kLengths;
+  return by_offsets(arguments) ? Argument::kOffsets : Argument::kLengths;
 }
 
 // Of arguments without values: nothing else may be given either.
@@ -51,7 +56,8 @@ Verdict check_no_batch(const BatchArguments& arguments) {
     return Verdict{.defect = Defect::kNotWanted, .argument = argument};
   };
   if (arguments.batch_size != 0) return unwanted(Argument::kBatchSize);
-  if (lengths_of(arguments) != nullptr) return unwanted(lengths_argument(arguments));
+  if (arguments.lengths != nullptr) return unwanted(Argument::kLengths);
+  if (arguments.offsets != nullptr) return unwanted(Argument::kOffsets);
   if (arguments.weights != nullptr) return unwanted(Argument::kWeights);
   if (arguments.batch_sizes != nullptr) return unwanted(Argument::kBatchSizes);
   if (arguments.inverse != nullptr) return unwanted(Argument::kInverse);
@@ -104,13 +110,13 @@ Verdict CheckedBatch::open(const BatchArguments& arguments, const plan::Model& m
     weights_ = static_cast<const float*>(given_weights_.elements(*arguments.weights, backend));
   }
   lengths_ = lengths_memory_.resize_as<uint32_t>(static_cast<size_t>(first_bags_.back()));
-  return refuse(list_lengths(*lengths_of(arguments), arguments.by_offsets, backend));
+  return refuse(list_lengths(*lengths_of(arguments), by_offsets(arguments), backend));
 }
 
 Verdict CheckedBatch::finish(const BatchArguments& arguments, const plan::Model& model,
                              compute::Backend& backend) {
-  Verdict verdict = check_lengths(arguments.by_offsets);
-  if (verdict.good() && arguments.variable) {
+  Verdict verdict = check_lengths(by_offsets(arguments));
+  if (verdict.good() && is_variable(arguments)) {
     const compute::Integers inverse{.data = given_inverse_.elements(*arguments.inverse, backend),
                                     .is_64 = arguments.inverse->dtype == SHARDREC_INT64};
     verdict = expansion_.build(inverse, first_bags_, batch_size_, model, backend);
@@ -126,9 +132,12 @@ Verdict CheckedBatch::check_tensors(const BatchArguments& arguments, int64_t fea
   if (ids_ > kMostIds) return {.defect = Defect::kTooMany, .value = ids_, .limit = kMostIds};
   verdict = read_sizes(arguments, features);
   if (!verdict.good()) return verdict;
+  if (arguments.lengths != nullptr && by_offsets(arguments)) {
+    return {.defect = Defect::kGivenTwice, .argument = Argument::kOffsets};
+  }
   verdict = check_vector(lengths_of(arguments), lengths_argument(arguments),
-                         first_bags_.back() + (arguments.by_offsets ? 1 : 0),
-                         arguments.by_offsets ? core::kHostOnly : devices);
+                         first_bags_.back() + (by_offsets(arguments) ? 1 : 0),
+                         by_offsets(arguments) ? core::kHostOnly : devices);
   if (!verdict.good()) return verdict;
   if (arguments.batch_size > kMostIds) {
     return {.defect = Defect::kTooMany,
@@ -136,7 +145,7 @@ Verdict CheckedBatch::check_tensors(const BatchArguments& arguments, int64_t fea
             .value = arguments.batch_size,
             .limit = kMostIds};
   }
-  if (arguments.variable) {
+  if (is_variable(arguments)) {
     verdict = check_vector(arguments.inverse, Argument::kInverse, features * arguments.batch_size,
                            devices);
     if (!verdict.good()) return verdict;
@@ -163,7 +172,7 @@ Verdict CheckedBatch::read_sizes(const BatchArguments& arguments, int64_t featur
             .value = lengths == nullptr ? 0 : lengths->shape[0],
             .limit = INT64_MAX};
   }
-  if (!arguments.variable) {
+  if (!is_variable(arguments)) {
     for (int64_t f = 0; f < features; ++f) {
       first_bags_[static_cast<size_t>(f) + 1] = (f + 1) * arguments.batch_size;
     }

@@ -13,6 +13,7 @@
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/verdict.h"
 #include "plan/model/model.h"
+#include "shardrec/batch.h"
 #include "shardrec/tensor.h"
 
 namespace shardrec::embedding {
@@ -20,18 +21,8 @@ namespace shardrec::embedding {
 // Ids of one batch of one rank, at most: positions and counts on the wire have 32 bits.
 constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
 
-struct BatchArguments {
-  int64_t batch_size = 0;
-  const shardrec_tensor* values = nullptr;
-  const shardrec_tensor* lengths = nullptr;
-  const shardrec_tensor* offsets = nullptr;  // in place of lengths
-  const shardrec_tensor* weights = nullptr;
-  bool by_offsets = false;
-  // A batch size per feature: [features], and the bag of each sample, [features * batch_size].
-  const shardrec_tensor* batch_sizes = nullptr;
-  const shardrec_tensor* inverse = nullptr;
-  bool variable = false;
-};
+// As the caller gave it, every member there; struct_size is not read.
+using BatchArguments = shardrec_batch;
 
 // The batch with normalised bag lengths. Its pointers to what the caller gave are valid during begin
 // only. One thread at a time; filling it again reuses its memory.

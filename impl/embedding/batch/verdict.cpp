@@ -42,7 +42,11 @@ std::string describe(const Verdict& v) {
     case Defect::kNegativeBatchSize:
       return sentence("batch_size is ", v.value, ", it must not be negative");
     case Defect::kNoTensor:
-      return name + " is NULL";
+      return v.argument == Argument::kLengths
+                 ? "lengths is NULL, and so is offsets: one of them is needed"
+                 : name + " is NULL";
+    case Defect::kGivenTwice:
+      return "lengths and offsets are both given: one of them is accepted";
     case Defect::kNotWanted:
       return name + " is given though values is NULL (no more data): it must be NULL or 0";
     case Defect::kDevice:

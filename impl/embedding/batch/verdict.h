@@ -27,6 +27,7 @@ enum class Defect : uint8_t {
   kNegativeBatchSize,  // value
   kNoTensor,           // a tensor that is needed is NULL
   kNotWanted,          // a tensor that must be NULL at the end of the data is not
+  kGivenTwice,         // offsets beside lengths
   kDevice,             // value: device_type
   kDtype,              // value
   kDimensions,         // value: ndim

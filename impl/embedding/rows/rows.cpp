@@ -200,7 +200,7 @@ int64_t row_width(const Collection& collection, const RowRange& range) {
 }
 
 void read_rows(Collection& collection, const RowRange& range, const core::Matrix& out) {
-  constexpr const char* kName = "collection_read";
+  constexpr const char* kName = "collection_read_range";
   collection.check_before(kName);
   collection.ordered().require_nothing_posted(kName);
   or_fail(collection, kName, [&] {
@@ -214,7 +214,7 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
 }
 
 void write_rows(Collection& collection, const RowRange& range, const core::Matrix& values) {
-  constexpr const char* kName = "collection_write";
+  constexpr const char* kName = "collection_write_range";
   collection.check_before(kName);
   collection.ordered().require_nothing_posted(kName);
   or_fail(collection, kName, [&] {

@@ -52,6 +52,7 @@ public final class Overhead {
   static class Tables extends Training {
     final Lookup lookup;
     final Tensor ids, lengths, pooled;
+    final Batch given = new Batch();
     final int tables, batch;
 
     Tables(Comm comm, int tables, int batch) {
@@ -61,8 +62,8 @@ public final class Overhead {
       for (int i = 0; i < tables; ++i) {
         model.addFeature(model.addTable("t" + i, ROWS, DIM, null), "t" + i, Pooling.SUM);
       }
-      Plan plan = open(Plan.collective(comm, model, null));
-      lookup = open(new Lookup(open(new EmbeddingCollection(comm, model, plan, new CollectionOptions().threads(1))), null));
+      Plan plan = open(Plan.collective(comm, null, model, null));
+      lookup = open(new Lookup(open(new EmbeddingCollection(comm, null, model, plan, new CollectionOptions().threads(1))), null));
       ids = Tensor.vector(Tensor.longs(idsOf(tables * batch)));
       long[] ones = new long[tables * batch];
       java.util.Arrays.fill(ones, 1);
@@ -76,10 +77,10 @@ public final class Overhead {
 
     @Override
     void step() {
-      lookup.begin(batch, ids, lengths, null);
+      lookup.begin(given.set(batch, ids, lengths));
       lookup.forward(0, pooled);
       lookup.setGradient(0, pooled);
-      lookup.backward();
+      lookup.backward(Update.APPLY);
     }
   }
 
@@ -108,7 +109,7 @@ public final class Overhead {
     @Override
     void step() {
       int size = batch - (int) (number++ % 8);
-      lookup.begin(size, ids.resize((long) tables * size), lengths.resize((long) tables * size), null);
+      lookup.begin(given.set(size, ids.resize((long) tables * size), lengths.resize((long) tables * size)));
       bottom.forward(input.resize(size), dense.resize(size));
       lookup.forward(0, pooled.resize(size));
       lookup.allDone();
@@ -119,10 +120,10 @@ public final class Overhead {
       top.backward(logitsGradient, crossedGradient.resize(size));
       cross.backward(crossedGradient, denseGradient.resize(size), pooledGradient.resize(size));
       lookup.setGradient(0, pooledGradient);
-      lookup.sendGradients(false);
+      lookup.sendGradients(Update.APPLY);
       bottom.backward(denseGradient, null);
       ddp.end();
-      lookup.backward();
+      lookup.backward(Update.APPLY);
       ddp.await();
       bottom.step();
       top.step();

@@ -64,15 +64,15 @@ static int open_layers(overhead_training *t) {
   TRY(shardrec_ddp_add_mlp(t->ddp, "bottom", t->bottom, NULL));
   TRY(shardrec_ddp_add_mlp(t->ddp, "top", t->top, NULL));
   TRY(shardrec_ddp_commit(t->ddp));
-  TRY(shardrec_metrics_create(t->comm, &t->metrics));
+  TRY(shardrec_metrics_create(t->comm, NULL, &t->metrics));
   return 0;
 }
 
 static int open_tables(overhead_training *t) {
   char name[16];
   shardrec_options *options = NULL;
-  TRY(shardrec_local_create(1, 1, &t->group));
-  TRY(shardrec_comm_create_local(t->group, 0, &t->comm));
+  TRY(shardrec_local_create(1, 1, NULL, &t->group));
+  TRY(shardrec_comm_create_local(t->group, 0, NULL, &t->comm));
   TRY(shardrec_model_create(NULL, &t->model));
   for (int i = 0; i < t->tables; ++i) {
     int32_t table = 0;
@@ -80,10 +80,10 @@ static int open_tables(overhead_training *t) {
     TRY(shardrec_model_add_table(t->model, name, ROWS, DIM, NULL, &table));
     TRY(shardrec_model_add_feature(t->model, table, name, SHARDREC_POOLING_SUM));
   }
-  TRY(shardrec_plan_collective(t->comm, t->model, NULL, &t->plan));
+  TRY(shardrec_plan_collective(t->comm, NULL, t->model, NULL, &t->plan));
   TRY(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 1));
-  TRY(shardrec_collection_create(t->comm, t->model, t->plan, options, &t->collection));
+  TRY(shardrec_collection_create(t->comm, NULL, t->model, t->plan, options, &t->collection));
   shardrec_options_destroy(&options);
   TRY(shardrec_lookup_create(t->collection, NULL, &t->lookup));
   return 0;
@@ -151,10 +151,13 @@ static int table_step(overhead_training *t) {
   const shardrec_tensor ids = ids_of(t->ids, t->tables * t->batch),
                         lengths = ids_of(t->lengths, t->tables * t->batch);
   const shardrec_tensor pooled = floats(t->pooled, t->batch, (int64_t)t->tables * DIM);
-  TRY(shardrec_lookup_begin(t->lookup, t->batch, &ids, &lengths, NULL));
+  TRY(shardrec_lookup_begin(t->lookup, &(shardrec_batch){.struct_size = sizeof(shardrec_batch),
+                                                         .batch_size = t->batch,
+                                                         .values = &ids,
+                                                         .lengths = &lengths}));
   TRY(shardrec_lookup_forward(t->lookup, 0, &pooled));
   TRY(shardrec_lookup_set_gradient(t->lookup, 0, &pooled));
-  TRY(shardrec_lookup_backward(t->lookup));
+  TRY(shardrec_lookup_backward(t->lookup, SHARDREC_UPDATE_APPLY));
   return 0;
 }
 
@@ -175,7 +178,10 @@ static int whole_step(overhead_training *t) {
   const shardrec_tensor dense_gradient = floats(t->dense_gradient, size, DIM);
   const shardrec_tensor pooled_gradient =
       floats(t->pooled_gradient, size, (int64_t)t->tables * DIM);
-  TRY(shardrec_lookup_begin(t->lookup, size, &ids, &lengths, NULL));
+  TRY(shardrec_lookup_begin(t->lookup, &(shardrec_batch){.struct_size = sizeof(shardrec_batch),
+                                                         .batch_size = size,
+                                                         .values = &ids,
+                                                         .lengths = &lengths}));
   TRY(shardrec_mlp_forward(t->bottom, &input, &dense));
   TRY(shardrec_lookup_forward(t->lookup, 0, &pooled));
   TRY(shardrec_lookup_all_done(t->lookup, &done));
@@ -187,10 +193,10 @@ static int whole_step(overhead_training *t) {
   TRY(shardrec_interaction_backward(t->cross, &crossed_gradient, &dense_gradient,
                                     &pooled_gradient));
   TRY(shardrec_lookup_set_gradient(t->lookup, 0, &pooled_gradient));
-  TRY(shardrec_lookup_send_gradients(t->lookup, 0));
+  TRY(shardrec_lookup_send_gradients(t->lookup, SHARDREC_UPDATE_APPLY));
   TRY(shardrec_mlp_backward(t->bottom, &dense_gradient, NULL));
   TRY(shardrec_ddp_end(t->ddp));
-  TRY(shardrec_lookup_backward(t->lookup));
+  TRY(shardrec_lookup_backward(t->lookup, SHARDREC_UPDATE_APPLY));
   TRY(shardrec_ddp_wait(t->ddp));
   TRY(shardrec_mlp_step(t->bottom));
   TRY(shardrec_mlp_step(t->top));

@@ -53,9 +53,9 @@ void look_up(char** arguments) {
   check(shardrec_tensor_matrix(out.data(), SHARDREC_FLOAT32, batch, features * dim, &out_view));
   const auto start = std::chrono::steady_clock::now();
   for (int step = 0; step < steps; ++step) {
-    check(shardrec_lookup_begin(lookup.get(), batch, &id_view, &length_view, nullptr));
+    lookup.begin(batch, shardrec::Vector(id_view), shardrec::Vector(length_view));
     check(shardrec_lookup_forward(lookup.get(), 0, &out_view));
-    check(shardrec_lookup_skip(lookup.get()));
+    check(shardrec_lookup_backward(lookup.get(), SHARDREC_UPDATE_SKIP));
   }
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   comm.close();

@@ -62,20 +62,23 @@ static void *train(void *argument) {
   CHECK(shardrec_tensor_matrix(output, SHARDREC_FLOAT32, kBatch, kDim, &out));
   CHECK(shardrec_tensor_matrix(ones, SHARDREC_FLOAT32, kBatch, kDim, &gradient));
 
-  CHECK(shardrec_comm_create_local(self->group, self->rank, &comm));
+  CHECK(shardrec_comm_create_local(self->group, self->rank, NULL, &comm));
   CHECK(make_model(&model));
-  CHECK(shardrec_plan_collective(comm, model, NULL, &plan));
-  CHECK(shardrec_collection_create(comm, model, plan, NULL, &tables));
+  CHECK(shardrec_plan_collective(comm, NULL, model, NULL, &plan));
+  CHECK(shardrec_collection_create(comm, NULL, model, plan, NULL, &tables));
   CHECK(shardrec_lookup_create(tables, NULL, &step));
   for (k = 0; k <= kSteps; ++k) {
-    CHECK(shardrec_lookup_begin(step, kBatch, &values, &lengths, NULL));
+    CHECK(shardrec_lookup_begin(step, &(shardrec_batch){.struct_size = sizeof(shardrec_batch),
+                                                        .batch_size = kBatch,
+                                                        .values = &values,
+                                                        .lengths = &lengths}));
     CHECK(shardrec_lookup_forward(step, 0, &out));
     for (i = 0; i < kBatch * kDim; ++i) {
       if (output[i] != (float)(-kLearningRate * k)) ++self->wrong;
     }
     if (k == kSteps) break; /* the last forward only looks */
     CHECK(shardrec_lookup_set_gradient(step, 0, &gradient));
-    CHECK(shardrec_lookup_backward(step));
+    CHECK(shardrec_lookup_backward(step, SHARDREC_UPDATE_APPLY));
   }
   CHECK(shardrec_comm_close(comm));
 done:
@@ -95,7 +98,7 @@ static int train_on(int32_t ranks) {
   rank_of_group members[kMostRanks];
   int failed = 0;
   int32_t r;
-  CHECK(shardrec_local_create(ranks, ranks, &group));
+  CHECK(shardrec_local_create(ranks, ranks, NULL, &group));
   for (r = 0; r < ranks; ++r) {
     members[r].group = group;
     members[r].rank = r;

@@ -31,8 +31,8 @@ typedef struct { void* array; intgo len; intgo cap; } _goslice_;
 
 
 #include "shardrec/shardrec.h"
-#if SHARDREC_API_VERSION < 1
-#error "the headers of libshardrec are older than this Go module: install a libshardrec whose API version is at least 1"
+#if SHARDREC_API_VERSION < 2
+#error "the headers of libshardrec are older than this Go module: install a libshardrec whose API version is at least 2"
 #endif
 
 typedef _gostring_ swig_type_1;
@@ -105,10 +105,10 @@ typedef _gostring_ swig_type_67;
 typedef _gostring_ swig_type_68;
 typedef _gostring_ swig_type_69;
 typedef _gostring_ swig_type_70;
-typedef long long swig_type_71;
-typedef long long swig_type_72;
-typedef _gostring_ swig_type_73;
-typedef _gostring_ swig_type_74;
+typedef _gostring_ swig_type_71;
+typedef _gostring_ swig_type_72;
+typedef long long swig_type_73;
+typedef long long swig_type_74;
 typedef _gostring_ swig_type_75;
 typedef _gostring_ swig_type_76;
 typedef _gostring_ swig_type_77;
@@ -125,10 +125,10 @@ typedef _gostring_ swig_type_87;
 typedef _gostring_ swig_type_88;
 typedef _gostring_ swig_type_89;
 typedef _gostring_ swig_type_90;
-typedef long long swig_type_91;
-typedef long long swig_type_92;
-typedef long long swig_type_93;
-typedef long long swig_type_94;
+typedef _gostring_ swig_type_91;
+typedef _gostring_ swig_type_92;
+typedef _gostring_ swig_type_93;
+typedef _gostring_ swig_type_94;
 typedef _gostring_ swig_type_95;
 typedef _gostring_ swig_type_96;
 typedef _gostring_ swig_type_97;
@@ -137,124 +137,124 @@ typedef _gostring_ swig_type_99;
 typedef _gostring_ swig_type_100;
 typedef _gostring_ swig_type_101;
 typedef _gostring_ swig_type_102;
-typedef _gostring_ swig_type_103;
+typedef long long swig_type_103;
 typedef _gostring_ swig_type_104;
 typedef _gostring_ swig_type_105;
 typedef _gostring_ swig_type_106;
 typedef _gostring_ swig_type_107;
-typedef long long swig_type_108;
+typedef _gostring_ swig_type_108;
 typedef _gostring_ swig_type_109;
 typedef _gostring_ swig_type_110;
-typedef _gostring_ swig_type_111;
-typedef _gostring_ swig_type_112;
-typedef _gostring_ swig_type_113;
-typedef long long swig_type_114;
+typedef long long swig_type_111;
+typedef long long swig_type_112;
+typedef _goslice_ swig_type_113;
+typedef _gostring_ swig_type_114;
 typedef long long swig_type_115;
-typedef _goslice_ swig_type_116;
-typedef _gostring_ swig_type_117;
-typedef long long swig_type_118;
-typedef long long swig_type_119;
+typedef long long swig_type_116;
+typedef _goslice_ swig_type_117;
+typedef _gostring_ swig_type_118;
+typedef _goslice_ swig_type_119;
 typedef _goslice_ swig_type_120;
 typedef _gostring_ swig_type_121;
 typedef _goslice_ swig_type_122;
 typedef _goslice_ swig_type_123;
 typedef _gostring_ swig_type_124;
-typedef _goslice_ swig_type_125;
-typedef _goslice_ swig_type_126;
+typedef _gostring_ swig_type_125;
+typedef _gostring_ swig_type_126;
 typedef _gostring_ swig_type_127;
 typedef _gostring_ swig_type_128;
 typedef _gostring_ swig_type_129;
 typedef _gostring_ swig_type_130;
-typedef _gostring_ swig_type_131;
+typedef long long swig_type_131;
 typedef _gostring_ swig_type_132;
 typedef _gostring_ swig_type_133;
-typedef _gostring_ swig_type_134;
+typedef _goslice_ swig_type_134;
 typedef _gostring_ swig_type_135;
-typedef long long swig_type_136;
-typedef _gostring_ swig_type_137;
-typedef long long swig_type_138;
-typedef _goslice_ swig_type_139;
-typedef _goslice_ swig_type_140;
+typedef _gostring_ swig_type_136;
+typedef _goslice_ swig_type_137;
+typedef _gostring_ swig_type_138;
+typedef _gostring_ swig_type_139;
+typedef _gostring_ swig_type_140;
 typedef _goslice_ swig_type_141;
 typedef _gostring_ swig_type_142;
-typedef long long swig_type_143;
-typedef _goslice_ swig_type_144;
+typedef _gostring_ swig_type_143;
+typedef _gostring_ swig_type_144;
 typedef _goslice_ swig_type_145;
 typedef _goslice_ swig_type_146;
 typedef _gostring_ swig_type_147;
-typedef long long swig_type_148;
-typedef _goslice_ swig_type_149;
+typedef _gostring_ swig_type_148;
+typedef _gostring_ swig_type_149;
 typedef _goslice_ swig_type_150;
-typedef _goslice_ swig_type_151;
-typedef _goslice_ swig_type_152;
-typedef _goslice_ swig_type_153;
+typedef _gostring_ swig_type_151;
+typedef _gostring_ swig_type_152;
+typedef _gostring_ swig_type_153;
 typedef _gostring_ swig_type_154;
 typedef _gostring_ swig_type_155;
-typedef _goslice_ swig_type_156;
+typedef _gostring_ swig_type_156;
 typedef _gostring_ swig_type_157;
 typedef _gostring_ swig_type_158;
-typedef _goslice_ swig_type_159;
+typedef _gostring_ swig_type_159;
 typedef _gostring_ swig_type_160;
 typedef _gostring_ swig_type_161;
 typedef _gostring_ swig_type_162;
 typedef _gostring_ swig_type_163;
-typedef _goslice_ swig_type_164;
+typedef _gostring_ swig_type_164;
 typedef _gostring_ swig_type_165;
 typedef _gostring_ swig_type_166;
 typedef _gostring_ swig_type_167;
 typedef _gostring_ swig_type_168;
 typedef _gostring_ swig_type_169;
 typedef _gostring_ swig_type_170;
-typedef _gostring_ swig_type_171;
+typedef long long swig_type_171;
 typedef _gostring_ swig_type_172;
-typedef _gostring_ swig_type_173;
+typedef long long swig_type_173;
 typedef _gostring_ swig_type_174;
 typedef _gostring_ swig_type_175;
-typedef _goslice_ swig_type_176;
+typedef _gostring_ swig_type_176;
 typedef _goslice_ swig_type_177;
-typedef _gostring_ swig_type_178;
+typedef _goslice_ swig_type_178;
 typedef _gostring_ swig_type_179;
-typedef _gostring_ swig_type_180;
+typedef _goslice_ swig_type_180;
 typedef _goslice_ swig_type_181;
 typedef _gostring_ swig_type_182;
 typedef _gostring_ swig_type_183;
 typedef _gostring_ swig_type_184;
-typedef long long swig_type_185;
+typedef _gostring_ swig_type_185;
 typedef _gostring_ swig_type_186;
-typedef long long swig_type_187;
+typedef _gostring_ swig_type_187;
 typedef _gostring_ swig_type_188;
 typedef _gostring_ swig_type_189;
 typedef long long swig_type_190;
 typedef long long swig_type_191;
 typedef _gostring_ swig_type_192;
-typedef long long swig_type_193;
-typedef long long swig_type_194;
-typedef _gostring_ swig_type_195;
-typedef _gostring_ swig_type_196;
+typedef _gostring_ swig_type_193;
+typedef _goslice_ swig_type_194;
+typedef _goslice_ swig_type_195;
+typedef _goslice_ swig_type_196;
 typedef _gostring_ swig_type_197;
-typedef _gostring_ swig_type_198;
-typedef _gostring_ swig_type_199;
-typedef _gostring_ swig_type_200;
+typedef _goslice_ swig_type_198;
+typedef _goslice_ swig_type_199;
+typedef _goslice_ swig_type_200;
 typedef _gostring_ swig_type_201;
-typedef _gostring_ swig_type_202;
-typedef _gostring_ swig_type_203;
-typedef long long swig_type_204;
-typedef _gostring_ swig_type_205;
+typedef _goslice_ swig_type_202;
+typedef _goslice_ swig_type_203;
+typedef _goslice_ swig_type_204;
+typedef _goslice_ swig_type_205;
 typedef _gostring_ swig_type_206;
 typedef _gostring_ swig_type_207;
 typedef _gostring_ swig_type_208;
-typedef long long swig_type_209;
+typedef _gostring_ swig_type_209;
 typedef _gostring_ swig_type_210;
-typedef long long swig_type_211;
+typedef _gostring_ swig_type_211;
 typedef _gostring_ swig_type_212;
 typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
-typedef _goslice_ swig_type_215;
+typedef _gostring_ swig_type_215;
 typedef _goslice_ swig_type_216;
 typedef _gostring_ swig_type_217;
-typedef _goslice_ swig_type_218;
-typedef _goslice_ swig_type_219;
-typedef _gostring_ swig_type_220;
+typedef long long swig_type_218;
+typedef _gostring_ swig_type_219;
+typedef long long swig_type_220;
 typedef _gostring_ swig_type_221;
 typedef _gostring_ swig_type_222;
 typedef _gostring_ swig_type_223;
@@ -262,106 +262,89 @@ typedef _gostring_ swig_type_224;
 typedef _gostring_ swig_type_225;
 typedef _gostring_ swig_type_226;
 typedef _gostring_ swig_type_227;
-typedef long long swig_type_228;
-typedef long long swig_type_229;
+typedef _gostring_ swig_type_228;
+typedef _gostring_ swig_type_229;
 typedef _gostring_ swig_type_230;
 typedef _gostring_ swig_type_231;
-typedef _goslice_ swig_type_232;
+typedef _gostring_ swig_type_232;
 typedef _goslice_ swig_type_233;
-typedef _goslice_ swig_type_234;
+typedef _gostring_ swig_type_234;
 typedef _gostring_ swig_type_235;
-typedef _goslice_ swig_type_236;
-typedef _goslice_ swig_type_237;
-typedef _goslice_ swig_type_238;
+typedef _gostring_ swig_type_236;
+typedef _gostring_ swig_type_237;
+typedef _gostring_ swig_type_238;
 typedef _gostring_ swig_type_239;
-typedef _goslice_ swig_type_240;
-typedef _goslice_ swig_type_241;
-typedef _goslice_ swig_type_242;
-typedef _goslice_ swig_type_243;
+typedef long long swig_type_240;
+typedef _gostring_ swig_type_241;
+typedef long long swig_type_242;
+typedef _gostring_ swig_type_243;
 typedef _gostring_ swig_type_244;
 typedef _gostring_ swig_type_245;
-typedef _gostring_ swig_type_246;
-typedef _gostring_ swig_type_247;
+typedef _goslice_ swig_type_246;
+typedef _goslice_ swig_type_247;
 typedef _gostring_ swig_type_248;
 typedef _gostring_ swig_type_249;
 typedef _gostring_ swig_type_250;
 typedef _gostring_ swig_type_251;
 typedef _gostring_ swig_type_252;
-typedef _gostring_ swig_type_253;
-typedef _goslice_ swig_type_254;
+typedef long long swig_type_253;
+typedef _gostring_ swig_type_254;
 typedef _gostring_ swig_type_255;
-typedef long long swig_type_256;
+typedef _gostring_ swig_type_256;
 typedef _gostring_ swig_type_257;
-typedef long long swig_type_258;
+typedef _gostring_ swig_type_258;
 typedef _gostring_ swig_type_259;
-typedef _gostring_ swig_type_260;
-typedef _gostring_ swig_type_261;
-typedef _gostring_ swig_type_262;
-typedef _gostring_ swig_type_263;
+typedef long long swig_type_260;
+typedef long long swig_type_261;
+typedef long long swig_type_262;
+typedef long long swig_type_263;
 typedef _gostring_ swig_type_264;
 typedef _gostring_ swig_type_265;
-typedef _gostring_ swig_type_266;
-typedef _gostring_ swig_type_267;
-typedef _gostring_ swig_type_268;
-typedef _gostring_ swig_type_269;
-typedef _gostring_ swig_type_270;
+typedef long long swig_type_266;
+typedef _goslice_ swig_type_267;
+typedef _goslice_ swig_type_268;
+typedef _goslice_ swig_type_269;
+typedef _goslice_ swig_type_270;
 typedef _goslice_ swig_type_271;
-typedef _gostring_ swig_type_272;
+typedef _goslice_ swig_type_272;
 typedef _gostring_ swig_type_273;
 typedef _gostring_ swig_type_274;
-typedef _gostring_ swig_type_275;
-typedef _gostring_ swig_type_276;
-typedef _gostring_ swig_type_277;
-typedef long long swig_type_278;
-typedef _gostring_ swig_type_279;
-typedef long long swig_type_280;
-typedef _gostring_ swig_type_281;
-typedef _gostring_ swig_type_282;
+typedef long long swig_type_275;
+typedef _goslice_ swig_type_276;
+typedef _goslice_ swig_type_277;
+typedef _goslice_ swig_type_278;
+typedef _goslice_ swig_type_279;
+typedef _goslice_ swig_type_280;
+typedef _goslice_ swig_type_281;
+typedef _goslice_ swig_type_282;
 typedef _gostring_ swig_type_283;
 typedef long long swig_type_284;
 typedef _goslice_ swig_type_285;
 typedef _goslice_ swig_type_286;
 typedef _goslice_ swig_type_287;
 typedef _goslice_ swig_type_288;
-typedef _gostring_ swig_type_289;
-typedef long long swig_type_290;
+typedef _goslice_ swig_type_289;
+typedef _goslice_ swig_type_290;
 typedef _goslice_ swig_type_291;
 typedef _goslice_ swig_type_292;
-typedef _goslice_ swig_type_293;
-typedef _goslice_ swig_type_294;
-typedef _goslice_ swig_type_295;
-typedef _gostring_ swig_type_296;
-typedef _gostring_ swig_type_297;
-typedef _goslice_ swig_type_298;
-typedef _goslice_ swig_type_299;
-typedef _gostring_ swig_type_300;
-typedef _gostring_ swig_type_301;
-typedef _gostring_ swig_type_302;
-typedef _gostring_ swig_type_303;
-typedef _gostring_ swig_type_304;
-typedef long long swig_type_305;
-typedef _gostring_ swig_type_306;
-typedef _gostring_ swig_type_307;
-typedef _gostring_ swig_type_308;
-typedef _gostring_ swig_type_309;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
 extern int _wrap_api_version_capi(void);
-extern swig_type_2 _wrap_capabilities_capi(swig_voidp arg1);
+extern swig_type_2 _wrap_capabilities_json_capi(swig_voidp arg1);
 extern swig_type_3 _wrap_live_objects_capi(swig_voidp arg1);
 extern swig_type_4 _wrap_hash64_capi(swig_type_5 arg1, swig_type_6 arg2);
 extern swig_type_7 _wrap_hash64_ids_capi(swig_type_8 arg1, swig_type_9 arg2, swig_type_10 arg3, swig_type_11 arg4);
 extern swig_type_12 _wrap_log_set_level_capi(swig_intgo arg1);
 extern swig_type_13 _wrap_log_next_capi(int arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_14 _wrap_control_create_capi(swig_voidp arg1);
+extern swig_type_14 _wrap_control_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_control_destroy_capi(swig_voidp arg1);
 extern swig_type_15 _wrap_control_cancel_capi(uintptr_t arg1);
 extern swig_type_16 _wrap_control_progress_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_type_17 _wrap_memory_create_capi(swig_intgo arg1, int arg2, swig_type_18 arg3, swig_voidp arg4);
+extern swig_type_17 _wrap_memory_create_capi(swig_intgo arg1, int arg2, swig_type_18 arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_memory_destroy_capi(swig_voidp arg1);
 extern swig_type_19 _wrap_memory_tensor_capi(uintptr_t arg1, swig_type_20 arg2, swig_intgo arg3, swig_type_21 arg4, swig_voidp arg5);
-extern swig_type_22 _wrap_copy_capi(swig_type_23 arg1, swig_type_24 arg2, swig_type_25 arg3);
+extern swig_type_22 _wrap_tensor_copy_capi(swig_type_23 arg1, swig_type_24 arg2, swig_type_25 arg3);
 extern swig_type_26 _wrap_options_create_capi(swig_intgo arg1, swig_voidp arg2);
 extern void _wrap_options_destroy_capi(swig_voidp arg1);
 extern swig_type_27 _wrap_options_set_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_type_28 arg3);
@@ -370,9 +353,9 @@ extern swig_type_30 _wrap_options_set_text_capi(uintptr_t arg1, swig_intgo arg2,
 extern swig_type_32 _wrap_options_get_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
 extern swig_type_33 _wrap_options_get_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
 extern swig_type_34 _wrap_options_get_text_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_35 _wrap_local_create_capi(int arg1, int arg2, swig_voidp arg3);
+extern swig_type_35 _wrap_local_create_capi(int arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_local_destroy_capi(swig_voidp arg1);
-extern swig_type_36 _wrap_comm_create_local_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_36 _wrap_comm_create_local_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern swig_type_37 _wrap_comm_create_capi(swig_intgo arg1, int arg2, int arg3, swig_type_38 arg4, uintptr_t arg5, swig_voidp arg6);
 extern swig_type_39 _wrap_comm_create_from_env_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_comm_destroy_capi(swig_voidp arg1);
@@ -394,157 +377,148 @@ extern swig_type_64 _wrap_comm_abort_capi(uintptr_t arg1, swig_type_65 arg2);
 extern swig_type_66 _wrap_rendezvous_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern swig_type_67 _wrap_rendezvous_token_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_rendezvous_destroy_capi(swig_voidp arg1);
-extern swig_type_68 _wrap_model_create_capi(uintptr_t arg1, swig_voidp arg2);
-extern void _wrap_model_destroy_capi(swig_voidp arg1);
-extern swig_type_69 _wrap_model_add_table_capi(uintptr_t arg1, swig_type_70 arg2, swig_type_71 arg3, swig_type_72 arg4, uintptr_t arg5, swig_voidp arg6);
-extern swig_type_73 _wrap_model_add_feature_capi(uintptr_t arg1, int arg2, swig_type_74 arg3, swig_intgo arg4);
-extern swig_type_75 _wrap_model_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_76 _wrap_model_set_table_optimizer_capi(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_77 _wrap_model_table_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_78 _wrap_model_feature_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_79 _wrap_model_feature_columns_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_80 _wrap_model_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_81 _wrap_model_from_json_capi(swig_type_82 arg1, swig_voidp arg2);
-extern swig_type_83 _wrap_topology_create_capi(int arg1, int arg2, swig_voidp arg3);
-extern void _wrap_topology_destroy_capi(swig_voidp arg1);
-extern swig_type_84 _wrap_topology_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_85 _wrap_topology_from_json_capi(swig_type_86 arg1, swig_voidp arg2);
-extern swig_type_87 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_88 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_89 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_90 _wrap_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_91 arg4, swig_type_92 arg5, swig_type_93 arg6, swig_type_94 arg7);
-extern swig_type_95 _wrap_plan_add_replicated_capi(uintptr_t arg1, int arg2);
-extern swig_type_96 _wrap_plan_set_replication_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
-extern void _wrap_plan_destroy_capi(swig_voidp arg1);
-extern swig_type_97 _wrap_plan_check_capi(uintptr_t arg1);
-extern swig_type_98 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_99 _wrap_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_type_100 _wrap_plan_box_bytes_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_101 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_102 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_103 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_104 arg2, swig_voidp arg3);
-extern swig_type_105 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern void _wrap_collection_destroy_capi(swig_voidp arg1);
-extern swig_type_106 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_107 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_108 arg2);
-extern swig_type_109 _wrap_collection_synchronize_capi(uintptr_t arg1);
-extern swig_type_110 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_111 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
-extern swig_type_112 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_113 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_114 arg4, swig_type_115 arg5, swig_type_116 arg6);
-extern swig_type_117 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_118 arg4, swig_type_119 arg5, swig_type_120 arg6);
-extern swig_type_121 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_122 arg4, swig_type_123 arg5);
-extern swig_type_124 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_125 arg4, swig_type_126 arg5);
-extern swig_type_127 _wrap_collection_save_capi(uintptr_t arg1, swig_type_128 arg2, uintptr_t arg3);
-extern swig_type_129 _wrap_collection_load_capi(uintptr_t arg1, swig_type_130 arg2, uintptr_t arg3);
-extern swig_type_131 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_132 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
-extern swig_type_133 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_134 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_135 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_136 arg2);
-extern swig_type_137 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_138 arg2, swig_type_139 arg3, swig_type_140 arg4, swig_type_141 arg5);
-extern swig_type_142 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_143 arg2, swig_type_144 arg3, swig_type_145 arg4, swig_type_146 arg5);
-extern swig_type_147 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_148 arg2, swig_type_149 arg3, swig_type_150 arg4, swig_type_151 arg5, swig_type_152 arg6, swig_type_153 arg7);
-extern swig_type_154 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_155 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_156 arg3);
-extern swig_type_157 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_158 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_159 arg3);
-extern swig_type_160 _wrap_lookup_send_gradients_capi(uintptr_t arg1, int arg2);
-extern swig_type_161 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_162 _wrap_lookup_accumulate_capi(uintptr_t arg1);
-extern swig_type_163 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_164 arg2);
-extern swig_type_165 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_166 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_68 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_167 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_168 _wrap_mesh_sharding_comm_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_169 _wrap_mesh_replica_comm_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_170 _wrap_plan_collective_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_171 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_172 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_173 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_69 _wrap_mesh_comm_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_70 _wrap_model_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern void _wrap_model_destroy_capi(swig_voidp arg1);
+extern swig_type_71 _wrap_model_add_table_capi(uintptr_t arg1, swig_type_72 arg2, swig_type_73 arg3, swig_type_74 arg4, uintptr_t arg5, swig_voidp arg6);
+extern swig_type_75 _wrap_model_add_feature_capi(uintptr_t arg1, int arg2, swig_type_76 arg3, swig_intgo arg4);
+extern swig_type_77 _wrap_model_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_78 _wrap_model_set_table_optimizer_capi(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_79 _wrap_model_table_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_80 _wrap_model_feature_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_81 _wrap_model_feature_columns_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_82 _wrap_model_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_83 _wrap_model_from_json_capi(swig_type_84 arg1, swig_voidp arg2);
+extern swig_type_85 _wrap_topology_create_capi(int arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern void _wrap_topology_destroy_capi(swig_voidp arg1);
+extern swig_type_86 _wrap_topology_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_87 _wrap_topology_from_json_capi(swig_type_88 arg1, swig_voidp arg2);
+extern swig_type_89 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_90 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_91 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_92 _wrap_plan_replicate_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
+extern void _wrap_plan_destroy_capi(swig_voidp arg1);
+extern swig_type_93 _wrap_plan_check_capi(uintptr_t arg1);
+extern swig_type_94 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_95 _wrap_plan_box_bytes_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_96 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_97 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_98 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_99 arg2, swig_voidp arg3);
+extern swig_type_100 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, swig_voidp arg6);
+extern void _wrap_collection_destroy_capi(swig_voidp arg1);
+extern swig_type_101 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_102 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_103 arg2);
+extern swig_type_104 _wrap_collection_wait_device_capi(uintptr_t arg1);
+extern swig_type_105 _wrap_collection_sync_replicas_capi(uintptr_t arg1);
+extern swig_type_106 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
+extern swig_type_107 _wrap_collection_learning_rate_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_108 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_109 _wrap_collection_frozen_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_110 _wrap_collection_read_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_111 arg4, swig_type_112 arg5, swig_type_113 arg6);
+extern swig_type_114 _wrap_collection_write_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_115 arg4, swig_type_116 arg5, swig_type_117 arg6);
+extern swig_type_118 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_119 arg4, swig_type_120 arg5);
+extern swig_type_121 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_122 arg4, swig_type_123 arg5);
+extern swig_type_124 _wrap_collection_save_capi(uintptr_t arg1, swig_type_125 arg2, uintptr_t arg3);
+extern swig_type_126 _wrap_collection_load_capi(uintptr_t arg1, swig_type_127 arg2, uintptr_t arg3);
+extern swig_type_128 _wrap_collection_stat_capi(uintptr_t arg1, swig_intgo arg2, int arg3, swig_voidp arg4);
+extern swig_type_129 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
+extern swig_type_130 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_131 arg2);
+extern swig_type_132 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_133 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_134 arg3);
+extern swig_type_135 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_136 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_137 arg3);
+extern swig_type_138 _wrap_lookup_send_gradients_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_139 _wrap_lookup_backward_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_140 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_141 arg2);
+extern swig_type_142 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_174 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_175 arg2, swig_type_176 arg3, swig_type_177 arg4, swig_voidp arg5);
-extern swig_type_178 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_179 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_180 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_181 arg2);
-extern swig_type_182 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_183 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_184 _wrap_ddp_gradient_capi(uintptr_t arg1, swig_type_185 arg2, swig_voidp arg3);
-extern swig_type_186 _wrap_ddp_bucket_of_capi(uintptr_t arg1, swig_type_187 arg2, swig_voidp arg3);
-extern swig_type_188 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
-extern swig_type_189 _wrap_ddp_mark_ready_capi(uintptr_t arg1, swig_type_190 arg2, swig_type_191 arg3);
-extern swig_type_192 _wrap_ddp_mark_unused_capi(uintptr_t arg1, swig_type_193 arg2, swig_type_194 arg3);
-extern swig_type_195 _wrap_ddp_end_capi(uintptr_t arg1);
-extern swig_type_196 _wrap_ddp_wait_capi(uintptr_t arg1);
-extern swig_type_197 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_198 _wrap_ddp_join_capi(uintptr_t arg1);
-extern swig_type_199 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_200 _wrap_ddp_clip_grad_norm_capi(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_type_201 _wrap_ddp_step_capi(uintptr_t arg1);
-extern swig_type_202 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_203 _wrap_ddp_state_capi(uintptr_t arg1, swig_type_204 arg2, int arg3, swig_voidp arg4);
-extern swig_type_205 _wrap_ddp_check_equal_capi(uintptr_t arg1);
-extern swig_type_206 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
-extern swig_type_207 _wrap_ddp_statistics_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_208 _wrap_mlp_create_capi(swig_type_209 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_143 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_144 arg2, swig_type_145 arg3, swig_type_146 arg4, swig_voidp arg5);
+extern swig_type_147 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_148 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_149 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_150 arg2);
+extern swig_type_151 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_152 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_153 _wrap_ddp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_154 _wrap_ddp_bucket_of_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_155 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
+extern swig_type_156 _wrap_ddp_mark_ready_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_157 _wrap_ddp_mark_unused_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_158 _wrap_ddp_end_capi(uintptr_t arg1);
+extern swig_type_159 _wrap_ddp_wait_capi(uintptr_t arg1);
+extern swig_type_160 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_161 _wrap_ddp_join_capi(uintptr_t arg1);
+extern swig_type_162 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_163 _wrap_ddp_clip_grad_norm_capi(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_type_164 _wrap_ddp_step_capi(uintptr_t arg1);
+extern swig_type_165 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_166 _wrap_ddp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_167 _wrap_ddp_check_equal_capi(uintptr_t arg1);
+extern swig_type_168 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
+extern swig_type_169 _wrap_ddp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_170 _wrap_mlp_create_capi(swig_type_171 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_210 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_211 arg2, swig_intgo arg3);
-extern swig_type_212 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_213 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_214 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_215 arg2, swig_type_216 arg3);
-extern swig_type_217 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_218 arg2, swig_type_219 arg3);
-extern swig_type_220 _wrap_mlp_zero_gradient_capi(uintptr_t arg1);
-extern swig_type_221 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_222 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_223 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_224 arg2);
-extern swig_type_225 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_226 arg2);
-extern swig_type_227 _wrap_interaction_create_capi(swig_type_228 arg1, swig_type_229 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_172 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_173 arg2, swig_intgo arg3);
+extern swig_type_174 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_175 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_176 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_177 arg2, swig_type_178 arg3);
+extern swig_type_179 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_180 arg2, swig_type_181 arg3);
+extern swig_type_182 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_183 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_184 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_185 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_186 arg2);
+extern swig_type_187 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_188 arg2);
+extern swig_type_189 _wrap_interaction_create_capi(swig_type_190 arg1, swig_type_191 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_230 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_231 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_232 arg2, swig_type_233 arg3, swig_type_234 arg4);
-extern swig_type_235 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_236 arg2, swig_type_237 arg3, swig_type_238 arg4);
-extern swig_type_239 _wrap_bce_with_logits_capi(swig_type_240 arg1, swig_type_241 arg2, swig_type_242 arg3, swig_type_243 arg4, swig_voidp arg5);
-extern swig_type_244 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_245 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_192 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_193 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_194 arg2, swig_type_195 arg3, swig_type_196 arg4);
+extern swig_type_197 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_198 arg2, swig_type_199 arg3, swig_type_200 arg4);
+extern swig_type_201 _wrap_bce_with_logits_capi(swig_type_202 arg1, swig_type_203 arg2, swig_type_204 arg3, swig_type_205 arg4, swig_voidp arg5);
+extern swig_type_206 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_207 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_246 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_247 arg2, uintptr_t arg3);
-extern swig_type_248 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_249 arg2, uintptr_t arg3);
-extern swig_type_250 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_251 arg2, uintptr_t arg3);
-extern swig_type_252 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_253 arg2, swig_type_254 arg3);
-extern swig_type_255 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_256 arg2, uintptr_t arg3);
-extern swig_type_257 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_258 arg2);
-extern swig_type_259 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_260 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_261 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_262 arg2, swig_voidp arg3);
-extern swig_type_263 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_264 arg2, swig_voidp arg3);
-extern swig_type_265 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_266 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_267 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_268 arg2, int arg3, swig_voidp arg4);
-extern swig_type_269 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_270 arg2, int arg3, swig_type_271 arg4);
-extern swig_type_272 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_273 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_274 _wrap_checkpoint_list_json_capi(swig_type_275 arg1, swig_voidp arg2);
-extern swig_type_276 _wrap_scorer_open_capi(swig_type_277 arg1, swig_type_278 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_208 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_209 arg2, uintptr_t arg3);
+extern swig_type_210 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_211 arg2, uintptr_t arg3);
+extern swig_type_212 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_213 arg2, uintptr_t arg3);
+extern swig_type_214 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_215 arg2, swig_type_216 arg3);
+extern swig_type_217 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_218 arg2, uintptr_t arg3);
+extern swig_type_219 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_220 arg2);
+extern swig_type_221 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_222 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_223 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_224 arg2, swig_voidp arg3);
+extern swig_type_225 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_226 arg2, swig_voidp arg3);
+extern swig_type_227 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_228 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_229 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_230 arg2, int arg3, swig_voidp arg4);
+extern swig_type_231 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_232 arg2, int arg3, swig_type_233 arg4);
+extern swig_type_234 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_235 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_236 _wrap_checkpoint_list_json_capi(swig_type_237 arg1, swig_voidp arg2);
+extern swig_type_238 _wrap_scorer_open_capi(swig_type_239 arg1, swig_type_240 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_279 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_280 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_281 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_282 _wrap_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_283 _wrap_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_284 arg3, swig_type_285 arg4, swig_type_286 arg5, swig_type_287 arg6, swig_type_288 arg7, swig_voidp arg8);
-extern swig_type_289 _wrap_scorer_predict_capi(uintptr_t arg1, swig_type_290 arg2, swig_type_291 arg3, swig_type_292 arg4, swig_type_293 arg5, swig_type_294 arg6, swig_type_295 arg7, swig_voidp arg8);
-extern swig_type_296 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_241 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_242 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_243 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_244 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_297 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_298 arg2, swig_type_299 arg3);
-extern swig_type_300 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_301 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_302 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_303 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_304 _wrap_trace_start_capi(swig_type_305 arg1);
+extern swig_type_245 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_246 arg2, swig_type_247 arg3);
+extern swig_type_248 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_249 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_250 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_251 _wrap_counters_text_capi(swig_voidp arg1);
+extern swig_type_252 _wrap_trace_start_capi(swig_type_253 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_306 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_307 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_308 _wrap_probe_cached_capi(swig_voidp arg1);
-extern swig_type_309 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-#cgo noescape _wrap_capabilities_capi
-#cgo nocallback _wrap_capabilities_capi
+extern swig_type_254 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_255 _wrap_probe_json_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_256 _wrap_probe_cached_json_capi(swig_voidp arg1);
+extern swig_type_257 _wrap_probe_device_json_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_258 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_259 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_260 arg4, swig_type_261 arg5, swig_type_262 arg6, swig_type_263 arg7);
+extern swig_type_264 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_type_265 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_266 arg2, swig_type_267 arg3, swig_type_268 arg4, swig_type_269 arg5, swig_type_270 arg6, swig_type_271 arg7, swig_type_272 arg8);
+extern swig_type_273 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_274 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_275 arg3, swig_type_276 arg4, swig_type_277 arg5, swig_type_278 arg6, swig_type_279 arg7, swig_type_280 arg8, swig_type_281 arg9, swig_type_282 arg10, swig_voidp arg11);
+extern swig_type_283 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_284 arg2, swig_type_285 arg3, swig_type_286 arg4, swig_type_287 arg5, swig_type_288 arg6, swig_type_289 arg7, swig_type_290 arg8, swig_type_291 arg9, swig_type_292 arg10, swig_voidp arg11);
+#cgo noescape _wrap_capabilities_json_capi
+#cgo nocallback _wrap_capabilities_json_capi
 #cgo noescape _wrap_live_objects_capi
 #cgo nocallback _wrap_live_objects_capi
 #cgo noescape _wrap_log_next_capi
@@ -587,6 +561,10 @@ extern swig_type_309 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_void
 #cgo nocallback _wrap_rendezvous_create_capi
 #cgo noescape _wrap_rendezvous_token_capi
 #cgo nocallback _wrap_rendezvous_token_capi
+#cgo noescape _wrap_mesh_create_capi
+#cgo nocallback _wrap_mesh_create_capi
+#cgo noescape _wrap_mesh_comm_capi
+#cgo nocallback _wrap_mesh_comm_capi
 #cgo noescape _wrap_model_create_capi
 #cgo nocallback _wrap_model_create_capi
 #cgo noescape _wrap_model_add_table_capi
@@ -615,8 +593,6 @@ extern swig_type_309 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_void
 #cgo nocallback _wrap_plan_create_empty_capi
 #cgo noescape _wrap_plan_box_count_capi
 #cgo nocallback _wrap_plan_box_count_capi
-#cgo noescape _wrap_plan_box_capi
-#cgo nocallback _wrap_plan_box_capi
 #cgo noescape _wrap_plan_box_bytes_capi
 #cgo nocallback _wrap_plan_box_bytes_capi
 #cgo noescape _wrap_plan_to_json_capi
@@ -629,30 +605,18 @@ extern swig_type_309 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_void
 #cgo nocallback _wrap_collection_create_capi
 #cgo noescape _wrap_collection_step_capi
 #cgo nocallback _wrap_collection_step_capi
-#cgo noescape _wrap_collection_stat_i64_capi
-#cgo nocallback _wrap_collection_stat_i64_capi
-#cgo noescape _wrap_collection_table_stat_i64_capi
-#cgo nocallback _wrap_collection_table_stat_i64_capi
-#cgo noescape _wrap_collection_stat_f64_capi
-#cgo nocallback _wrap_collection_stat_f64_capi
+#cgo noescape _wrap_collection_learning_rate_capi
+#cgo nocallback _wrap_collection_learning_rate_capi
+#cgo noescape _wrap_collection_frozen_capi
+#cgo nocallback _wrap_collection_frozen_capi
+#cgo noescape _wrap_collection_stat_capi
+#cgo nocallback _wrap_collection_stat_capi
 #cgo noescape _wrap_lookup_create_capi
 #cgo nocallback _wrap_lookup_create_capi
 #cgo noescape _wrap_lookup_output_shape_capi
 #cgo nocallback _wrap_lookup_output_shape_capi
 #cgo noescape _wrap_lookup_all_done_capi
 #cgo nocallback _wrap_lookup_all_done_capi
-#cgo noescape _wrap_mesh_create_capi
-#cgo nocallback _wrap_mesh_create_capi
-#cgo noescape _wrap_mesh_place_capi
-#cgo nocallback _wrap_mesh_place_capi
-#cgo noescape _wrap_mesh_sharding_comm_capi
-#cgo nocallback _wrap_mesh_sharding_comm_capi
-#cgo noescape _wrap_mesh_replica_comm_capi
-#cgo nocallback _wrap_mesh_replica_comm_capi
-#cgo noescape _wrap_plan_collective_on_mesh_capi
-#cgo nocallback _wrap_plan_collective_on_mesh_capi
-#cgo noescape _wrap_collection_create_on_mesh_capi
-#cgo nocallback _wrap_collection_create_on_mesh_capi
 #cgo noescape _wrap_ddp_create_capi
 #cgo nocallback _wrap_ddp_create_capi
 #cgo noescape _wrap_ddp_add_parameter_capi
@@ -667,8 +631,8 @@ extern swig_type_309 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_void
 #cgo nocallback _wrap_ddp_clip_grad_norm_capi
 #cgo noescape _wrap_ddp_state_capi
 #cgo nocallback _wrap_ddp_state_capi
-#cgo noescape _wrap_ddp_statistics_capi
-#cgo nocallback _wrap_ddp_statistics_capi
+#cgo noescape _wrap_ddp_statistics_json_capi
+#cgo nocallback _wrap_ddp_statistics_json_capi
 #cgo noescape _wrap_mlp_create_capi
 #cgo nocallback _wrap_mlp_create_capi
 #cgo noescape _wrap_mlp_parameter_count_capi
@@ -703,26 +667,30 @@ extern swig_type_309 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_void
 #cgo nocallback _wrap_scorer_refresh_capi
 #cgo noescape _wrap_scorer_model_capi
 #cgo nocallback _wrap_scorer_model_capi
-#cgo noescape _wrap_scorer_info_capi
-#cgo nocallback _wrap_scorer_info_capi
-#cgo noescape _wrap_scorer_lookup_capi
-#cgo nocallback _wrap_scorer_lookup_capi
-#cgo noescape _wrap_scorer_predict_capi
-#cgo nocallback _wrap_scorer_predict_capi
 #cgo noescape _wrap_metrics_create_capi
 #cgo nocallback _wrap_metrics_create_capi
 #cgo noescape _wrap_metrics_get_capi
 #cgo nocallback _wrap_metrics_get_capi
-#cgo noescape _wrap_metrics_text_capi
-#cgo nocallback _wrap_metrics_text_capi
+#cgo noescape _wrap_counters_text_capi
+#cgo nocallback _wrap_counters_text_capi
 #cgo noescape _wrap_trace_json_capi
 #cgo nocallback _wrap_trace_json_capi
-#cgo noescape _wrap_probe_capi
-#cgo nocallback _wrap_probe_capi
-#cgo noescape _wrap_probe_cached_capi
-#cgo nocallback _wrap_probe_cached_capi
-#cgo noescape _wrap_probe_device_capi
-#cgo nocallback _wrap_probe_device_capi
+#cgo noescape _wrap_probe_json_capi
+#cgo nocallback _wrap_probe_json_capi
+#cgo noescape _wrap_probe_cached_json_capi
+#cgo nocallback _wrap_probe_cached_json_capi
+#cgo noescape _wrap_probe_device_json_capi
+#cgo nocallback _wrap_probe_device_json_capi
+#cgo noescape _wrap_flat_mesh_place_capi
+#cgo nocallback _wrap_flat_mesh_place_capi
+#cgo noescape _wrap_flat_plan_box_capi
+#cgo nocallback _wrap_flat_plan_box_capi
+#cgo noescape _wrap_flat_scorer_info_capi
+#cgo nocallback _wrap_flat_scorer_info_capi
+#cgo noescape _wrap_flat_scorer_lookup_capi
+#cgo nocallback _wrap_flat_scorer_lookup_capi
+#cgo noescape _wrap_flat_scorer_predict_capi
+#cgo nocallback _wrap_flat_scorer_predict_capi
 #undef intgo
 */
 import "C"
@@ -789,11 +757,11 @@ func Api_version() (_swig_ret int32) {
 	return swig_r
 }
 
-func Capabilities(arg1 *string) (_swig_ret error) {
+func Capabilities_json(arg1 *string) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 *unsafe.Pointer
 	_swig_i_0 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_capabilities_capi(C.swig_voidp(_swig_i_0))
+	swig_r_p := C._wrap_capabilities_json_capi(C.swig_voidp(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg1 = takeText(*_swig_i_0)
 	var swig_r_1 error
@@ -881,11 +849,22 @@ func Log_next(arg1 int32, arg2 *int32, arg3 *int32, arg4 *string) (_swig_ret err
 	return swig_r_1
 }
 
-func Control_create(arg1 *uintptr) (_swig_ret error) {
+func Control_create(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	swig_r_p := C._wrap_control_create_capi(C.swig_voidp(_swig_i_0))
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_control_create_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -938,14 +917,25 @@ func Control_progress(arg1 *Handle, arg2 *int64, arg3 *int64) (_swig_ret error) 
 	return swig_r_1
 }
 
-func Memory_create(arg1 int32, arg2 int32, arg3 int64, arg4 *uintptr) (_swig_ret error) {
+func Memory_create(arg1 int32, arg2 int32, arg3 int64, arg4 *Handle, arg5 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r_p := C._wrap_memory_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.swig_type_18(_swig_i_2), C.swig_voidp(_swig_i_3))
+	var _swig_i_3 uintptr
+
+	{
+		ticket, err := arg4.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_3 = ticket
+	}
+
+	_swig_i_4 := arg5
+	swig_r_p := C._wrap_memory_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.swig_type_18(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg4)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -983,7 +973,7 @@ func Memory_tensor(arg1 *Handle, arg2 int64, arg3 int32, arg4 []int64, arg5 *Vie
 	return swig_r_1
 }
 
-func Copy(arg1 Tensor, arg2 Tensor, arg3 int64) (_swig_ret error) {
+func Tensor_copy(arg1 Tensor, arg2 Tensor, arg3 int64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 []struct{}
 
@@ -1000,7 +990,7 @@ func Copy(arg1 Tensor, arg2 Tensor, arg3 int64) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_copy_capi(*(*C.swig_type_23)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_1)), C.swig_type_25(_swig_i_2))
+	swig_r_p := C._wrap_tensor_copy_capi(*(*C.swig_type_23)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_1)), C.swig_type_25(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	keepLayout(arg1)
 	keepLayout(arg2)
@@ -1174,13 +1164,24 @@ func Options_get_text(arg1 *Handle, arg2 int32, arg3 *string) (_swig_ret error) 
 	return swig_r_1
 }
 
-func Local_create(arg1 int32, arg2 int32, arg3 *uintptr) (_swig_ret error) {
+func Local_create(arg1 int32, arg2 int32, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r_p := C._wrap_local_create_capi(C.int(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_local_create_capi(C.int(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1191,7 +1192,7 @@ func Local_destroy(arg1 *uintptr) {
 	C._wrap_local_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Comm_create_local(arg1 *Handle, arg2 int32, arg3 *uintptr) (_swig_ret error) {
+func Comm_create_local(arg1 *Handle, arg2 int32, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -1204,10 +1205,21 @@ func Comm_create_local(arg1 *Handle, arg2 int32, arg3 *uintptr) (_swig_ret error
 	}
 
 	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r_p := C._wrap_comm_create_local_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_comm_create_local_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1757,6 +1769,66 @@ func Rendezvous_destroy(arg1 *uintptr) {
 	C._wrap_rendezvous_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
+func Mesh_create(arg1 *Handle, arg2 int32, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_mesh_create_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Mesh_destroy(arg1 *uintptr) {
+	_swig_i_0 := arg1
+	C._wrap_mesh_destroy_capi(C.swig_voidp(_swig_i_0))
+}
+
+func Mesh_comm(arg1 *Handle, arg2 int32, arg3 *uintptr) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_mesh_comm_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Model_create(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -1815,7 +1887,7 @@ func Model_add_table(arg1 *Handle, arg2 string, arg3 int64, arg4 int64, arg5 *Ha
 	}
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_1)), C.swig_type_71(_swig_i_2), C.swig_type_72(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), C.swig_type_73(_swig_i_2), C.swig_type_74(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
@@ -1848,7 +1920,7 @@ func Model_add_feature(arg1 *Handle, arg2 int32, arg3 string, arg4 int32) (_swig
 	_swig_i_2 = arg3
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
+	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -2021,7 +2093,7 @@ func Model_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_0 = arg1
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_model_from_json_capi(*(*C.swig_type_82)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_model_from_json_capi(*(*C.swig_type_84)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2031,13 +2103,24 @@ func Model_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Topology_create(arg1 int32, arg2 int32, arg3 *uintptr) (_swig_ret error) {
+func Topology_create(arg1 int32, arg2 int32, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r_p := C._wrap_topology_create_capi(C.int(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_topology_create_capi(C.int(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2081,7 +2164,7 @@ func Topology_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_0 = arg1
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_topology_from_json_capi(*(*C.swig_type_86)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_topology_from_json_capi(*(*C.swig_type_88)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2134,7 +2217,61 @@ func Plan_create(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_swig
 	return swig_r_1
 }
 
-func Plan_collective(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
+func Plan_collective(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *Handle, arg5 *uintptr) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	var _swig_i_3 uintptr
+
+	{
+		ticket, err := arg4.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_3 = ticket
+	}
+
+	_swig_i_4 := arg5
+	swig_r_p := C._wrap_plan_collective_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
+	runtime.KeepAlive(arg3)
+	runtime.KeepAlive(arg4)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Plan_create_empty(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -2167,7 +2304,7 @@ func Plan_collective(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_plan_collective_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_plan_create_empty_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg2)
@@ -2177,39 +2314,7 @@ func Plan_collective(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_
 	return swig_r_1
 }
 
-func Plan_create_empty(arg1 *Handle, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	var _swig_i_1 uintptr
-
-	{
-		ticket, err := arg2.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_1 = ticket
-	}
-
-	_swig_i_2 := arg3
-	swig_r_p := C._wrap_plan_create_empty_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	runtime.KeepAlive(arg2)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 int64, arg7 int64) (_swig_ret error) {
+func Plan_replicate(arg1 *Handle, arg2 int32, arg3 int32) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -2223,54 +2328,7 @@ func Plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	_swig_i_6 := arg7
-	swig_r_p := C._wrap_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_91(_swig_i_3), C.swig_type_92(_swig_i_4), C.swig_type_93(_swig_i_5), C.swig_type_94(_swig_i_6))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Plan_add_replicated(arg1 *Handle, arg2 int32) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_plan_add_replicated_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Plan_set_replication(arg1 *Handle, arg2 int32, arg3 int32) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r_p := C._wrap_plan_set_replication_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_plan_replicate_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2318,33 +2376,6 @@ func Plan_box_count(arg1 *Handle, arg2 int32, arg3 *int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_plan_box_count_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Plan_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int32, arg5 *int64, arg6 *int64, arg7 *int64, arg8 *int64) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	_swig_i_6 := arg7
-	_swig_i_7 := arg8
-	swig_r_p := C._wrap_plan_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2442,7 +2473,7 @@ func Plan_from_json(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -2453,7 +2484,7 @@ func Plan_from_json(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	return swig_r_1
 }
 
-func Collection_create(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *Handle, arg5 *uintptr) (_swig_ret error) {
+func Collection_create(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *Handle, arg5 *Handle, arg6 *uintptr) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -2495,13 +2526,24 @@ func Collection_create(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *Handle, a
 		_swig_i_3 = ticket
 	}
 
-	_swig_i_4 := arg5
-	swig_r_p := C._wrap_collection_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	var _swig_i_4 uintptr
+
+	{
+		ticket, err := arg5.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_4 = ticket
+	}
+
+	_swig_i_5 := arg6
+	swig_r_p := C._wrap_collection_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
+	runtime.KeepAlive(arg5)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2546,7 +2588,7 @@ func Collection_set_step(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_108(_swig_i_1))
+	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_103(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2554,7 +2596,7 @@ func Collection_set_step(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Collection_synchronize(arg1 *Handle) (_swig_ret error) {
+func Collection_wait_device(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -2566,7 +2608,7 @@ func Collection_synchronize(arg1 *Handle) (_swig_ret error) {
 		_swig_i_0 = ticket
 	}
 
-	swig_r_p := C._wrap_collection_synchronize_capi(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_collection_wait_device_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2574,7 +2616,7 @@ func Collection_synchronize(arg1 *Handle) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Collection_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
+func Collection_sync_replicas(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -2586,8 +2628,7 @@ func Collection_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) 
 		_swig_i_0 = ticket
 	}
 
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_collection_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
+	swig_r_p := C._wrap_collection_sync_replicas_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2595,7 +2636,7 @@ func Collection_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) 
 	return swig_r_1
 }
 
-func Collection_set_table_learning_rate(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
+func Collection_set_learning_rate(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -2609,7 +2650,29 @@ func Collection_set_table_learning_rate(arg1 *Handle, arg2 int32, arg3 float64) 
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_set_table_learning_rate_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.double(_swig_i_2))
+	swig_r_p := C._wrap_collection_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.double(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Collection_learning_rate(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_collection_learning_rate_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2639,7 +2702,29 @@ func Collection_set_frozen(arg1 *Handle, arg2 int32, arg3 int32) (_swig_ret erro
 	return swig_r_1
 }
 
-func Collection_read(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 Tensor) (_swig_ret error) {
+func Collection_frozen(arg1 *Handle, arg2 int32, arg3 *int32) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_collection_frozen_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Collection_read_range(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 Tensor) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -2662,7 +2747,7 @@ func Collection_read(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 
-	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_114(_swig_i_3), C.swig_type_115(_swig_i_4), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_read_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_111(_swig_i_3), C.swig_type_112(_swig_i_4), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2674,7 +2759,7 @@ func Collection_read(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	return swig_r_1
 }
 
-func Collection_write(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 Tensor) (_swig_ret error) {
+func Collection_write_range(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 Tensor) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -2697,7 +2782,7 @@ func Collection_write(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 
-	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_118(_swig_i_3), C.swig_type_119(_swig_i_4), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_write_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_115(_swig_i_3), C.swig_type_116(_swig_i_4), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2737,7 +2822,7 @@ func Collection_read_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg
 	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
-	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2781,7 +2866,7 @@ func Collection_write_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, ar
 	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
-	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2826,7 +2911,7 @@ func Collection_save(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -2867,7 +2952,7 @@ func Collection_load(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -2879,29 +2964,7 @@ func Collection_load(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) 
 	return swig_r_1
 }
 
-func Collection_stat_i64(arg1 *Handle, arg2 int32, arg3 *int64) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_stat_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Collection_table_stat_i64(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int64) (_swig_ret error) {
+func Collection_stat(arg1 *Handle, arg2 int32, arg3 int32, arg4 *float64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -2916,29 +2979,7 @@ func Collection_table_stat_i64(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int64
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_collection_table_stat_i64_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Collection_stat_f64(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_stat_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_collection_stat_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2996,193 +3037,9 @@ func Lookup_set_stream(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_136(_swig_i_1))
+	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_131(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	var _swig_i_2 []struct{}
-
-	if err := arg3.check(); err != nil {
-		return err
-	}
-	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-
-	var _swig_i_3 []struct{}
-
-	if err := arg4.check(); err != nil {
-		return err
-	}
-	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-
-	var _swig_i_4 []struct{}
-
-	if err := arg5.check(); err != nil {
-		return err
-	}
-	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-
-	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_138(_swig_i_1), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_4)))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	keepLayout(arg3)
-	keepLayout(arg4)
-	keepLayout(arg5)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_3
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_4
-	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Lookup_begin_offsets(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	var _swig_i_2 []struct{}
-
-	if err := arg3.check(); err != nil {
-		return err
-	}
-	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-
-	var _swig_i_3 []struct{}
-
-	if err := arg4.check(); err != nil {
-		return err
-	}
-	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-
-	var _swig_i_4 []struct{}
-
-	if err := arg5.check(); err != nil {
-		return err
-	}
-	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-
-	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_143(_swig_i_1), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_4)))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	keepLayout(arg3)
-	keepLayout(arg4)
-	keepLayout(arg5)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_3
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_4
-	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Lookup_begin_variable(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor, arg6 Tensor, arg7 Tensor) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	var _swig_i_2 []struct{}
-
-	if err := arg3.check(); err != nil {
-		return err
-	}
-	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-
-	var _swig_i_3 []struct{}
-
-	if err := arg4.check(); err != nil {
-		return err
-	}
-	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-
-	var _swig_i_4 []struct{}
-
-	if err := arg5.check(); err != nil {
-		return err
-	}
-	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-
-	var _swig_i_5 []struct{}
-
-	if err := arg6.check(); err != nil {
-		return err
-	}
-	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-
-	var _swig_i_6 []struct{}
-
-	if err := arg7.check(); err != nil {
-		return err
-	}
-	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
-
-	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_148(_swig_i_1), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_153)(unsafe.Pointer(&_swig_i_6)))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	keepLayout(arg3)
-	keepLayout(arg4)
-	keepLayout(arg5)
-	keepLayout(arg6)
-	keepLayout(arg7)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_3
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_4
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_5
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_6
-	}
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3231,7 +3088,7 @@ func Lookup_forward(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3284,7 +3141,7 @@ func Lookup_set_gradient(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3309,7 +3166,7 @@ func Lookup_send_gradients(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_lookup_send_gradients_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+	swig_r_p := C._wrap_lookup_send_gradients_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3317,7 +3174,7 @@ func Lookup_send_gradients(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Lookup_backward(arg1 *Handle) (_swig_ret error) {
+func Lookup_backward(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3329,27 +3186,8 @@ func Lookup_backward(arg1 *Handle) (_swig_ret error) {
 		_swig_i_0 = ticket
 	}
 
-	swig_r_p := C._wrap_lookup_backward_capi(C.uintptr_t(_swig_i_0))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Lookup_accumulate(arg1 *Handle) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	swig_r_p := C._wrap_lookup_accumulate_capi(C.uintptr_t(_swig_i_0))
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_lookup_backward_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3376,254 +3214,13 @@ func Lookup_weight_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Lookup_skip(arg1 *Handle) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	swig_r_p := C._wrap_lookup_skip_capi(C.uintptr_t(_swig_i_0))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Mesh_create(arg1 *Handle, arg2 int32, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	var _swig_i_2 uintptr
-
-	{
-		ticket, err := arg3.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_2 = ticket
-	}
-
-	_swig_i_3 := arg4
-	swig_r_p := C._wrap_mesh_create_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	runtime.KeepAlive(arg3)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Mesh_destroy(arg1 *uintptr) {
-	_swig_i_0 := arg1
-	C._wrap_mesh_destroy_capi(C.swig_voidp(_swig_i_0))
-}
-
-func Mesh_place(arg1 *Handle, arg2 *int32, arg3 *int32, arg4 *int32, arg5 *int32) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r_p := C._wrap_mesh_place_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Mesh_sharding_comm(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_mesh_sharding_comm_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Mesh_replica_comm(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_mesh_replica_comm_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Plan_collective_on_mesh(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	var _swig_i_1 uintptr
-
-	{
-		ticket, err := arg2.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_1 = ticket
-	}
-
-	var _swig_i_2 uintptr
-
-	{
-		ticket, err := arg3.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_2 = ticket
-	}
-
-	_swig_i_3 := arg4
-	swig_r_p := C._wrap_plan_collective_on_mesh_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	runtime.KeepAlive(arg2)
-	runtime.KeepAlive(arg3)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Collection_create_on_mesh(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *Handle, arg5 *uintptr) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	var _swig_i_1 uintptr
-
-	{
-		ticket, err := arg2.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_1 = ticket
-	}
-
-	var _swig_i_2 uintptr
-
-	{
-		ticket, err := arg3.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_2 = ticket
-	}
-
-	var _swig_i_3 uintptr
-
-	{
-		ticket, err := arg4.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_3 = ticket
-	}
-
-	_swig_i_4 := arg5
-	swig_r_p := C._wrap_collection_create_on_mesh_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	runtime.KeepAlive(arg2)
-	runtime.KeepAlive(arg3)
-	runtime.KeepAlive(arg4)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Collection_sync(arg1 *Handle) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	swig_r_p := C._wrap_collection_sync_capi(C.uintptr_t(_swig_i_0))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3666,7 +3263,7 @@ func Ddp_destroy(arg1 *uintptr) {
 	C._wrap_ddp_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5 *int64) (_swig_ret error) {
+func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5 *int32) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3700,7 +3297,7 @@ func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_175)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_177)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3719,7 +3316,7 @@ func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	return swig_r_1
 }
 
-func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int64) (_swig_ret error) {
+func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int32) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3749,7 +3346,7 @@ func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int64) (_swig_re
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_179)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -3780,7 +3377,7 @@ func Ddp_set_flat_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
-	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_181)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3843,7 +3440,7 @@ func Ddp_commit(arg1 *Handle) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Ddp_gradient(arg1 *Handle, arg2 int64, arg3 *View) (_swig_ret error) {
+func Ddp_gradient(arg1 *Handle, arg2 int32, arg3 *View) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3857,7 +3454,7 @@ func Ddp_gradient(arg1 *Handle, arg2 int64, arg3 *View) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_gradient_capi(C.uintptr_t(_swig_i_0), C.swig_type_185(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_ddp_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3865,7 +3462,7 @@ func Ddp_gradient(arg1 *Handle, arg2 int64, arg3 *View) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Ddp_bucket_of(arg1 *Handle, arg2 int64, arg3 *int32) (_swig_ret error) {
+func Ddp_bucket_of(arg1 *Handle, arg2 int32, arg3 *int32) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3879,7 +3476,7 @@ func Ddp_bucket_of(arg1 *Handle, arg2 int64, arg3 *int32) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_bucket_of_capi(C.uintptr_t(_swig_i_0), C.swig_type_187(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_ddp_bucket_of_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3908,7 +3505,7 @@ func Ddp_begin(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Ddp_mark_ready(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
+func Ddp_mark_ready(arg1 *Handle, arg2 int32, arg3 int32) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3922,7 +3519,7 @@ func Ddp_mark_ready(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_mark_ready_capi(C.uintptr_t(_swig_i_0), C.swig_type_190(_swig_i_1), C.swig_type_191(_swig_i_2))
+	swig_r_p := C._wrap_ddp_mark_ready_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3930,7 +3527,7 @@ func Ddp_mark_ready(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Ddp_mark_unused(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
+func Ddp_mark_unused(arg1 *Handle, arg2 int32, arg3 int32) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3944,7 +3541,7 @@ func Ddp_mark_unused(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_mark_unused_capi(C.uintptr_t(_swig_i_0), C.swig_type_193(_swig_i_1), C.swig_type_194(_swig_i_2))
+	swig_r_p := C._wrap_ddp_mark_unused_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4115,7 +3712,7 @@ func Ddp_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Ddp_state(arg1 *Handle, arg2 int64, arg3 int32, arg4 *View) (_swig_ret error) {
+func Ddp_state(arg1 *Handle, arg2 int32, arg3 int32, arg4 *View) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -4130,7 +3727,7 @@ func Ddp_state(arg1 *Handle, arg2 int64, arg3 int32, arg4 *View) (_swig_ret erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_ddp_state_capi(C.uintptr_t(_swig_i_0), C.swig_type_204(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_ddp_state_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4179,7 +3776,7 @@ func Ddp_broadcast(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Ddp_statistics(arg1 *Handle, arg2 *string) (_swig_ret error) {
+func Ddp_statistics_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -4193,7 +3790,7 @@ func Ddp_statistics(arg1 *Handle, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_ddp_statistics_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_ddp_statistics_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	*arg2 = takeText(*_swig_i_1)
@@ -4216,7 +3813,7 @@ func Mlp_create(arg1 int64, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	}
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_209(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_171(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 error
@@ -4243,7 +3840,7 @@ func Mlp_add_linear(arg1 *Handle, arg2 int64, arg3 int32) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_211(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_173(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4321,7 +3918,7 @@ func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_177)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4363,7 +3960,7 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_180)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_181)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4379,7 +3976,7 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Mlp_zero_gradient(arg1 *Handle) (_swig_ret error) {
+func Mlp_zero_gradients(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -4391,7 +3988,7 @@ func Mlp_zero_gradient(arg1 *Handle) (_swig_ret error) {
 		_swig_i_0 = ticket
 	}
 
-	swig_r_p := C._wrap_mlp_zero_gradient_capi(C.uintptr_t(_swig_i_0))
+	swig_r_p := C._wrap_mlp_zero_gradients_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4459,7 +4056,7 @@ func Mlp_save(arg1 *Handle, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4489,7 +4086,7 @@ func Mlp_load(arg1 *Handle, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_188)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4515,7 +4112,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_s
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_228(_swig_i_0), C.swig_type_229(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_190(_swig_i_0), C.swig_type_191(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 error
@@ -4582,7 +4179,7 @@ func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_194)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4635,7 +4232,7 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4686,7 +4283,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_240)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_241)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_243)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_202)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_203)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_205)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	keepLayout(arg1)
 	keepLayout(arg2)
@@ -4739,7 +4336,7 @@ func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_245)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4785,7 +4382,7 @@ func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_r
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_209)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4826,7 +4423,7 @@ func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_249)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_211)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4867,7 +4464,7 @@ func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_251)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_213)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4905,7 +4502,7 @@ func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret er
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_253)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_254)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -4943,7 +4540,7 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_218(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4965,7 +4562,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_220(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5045,7 +4642,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5076,7 +4673,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_264)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5117,7 +4714,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_266)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5150,7 +4747,7 @@ func Checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *View) (
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_268)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5188,7 +4785,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5268,7 +4865,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_275)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_237)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -5310,7 +4907,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_277)(unsafe.Pointer(&_swig_i_0)), C.swig_type_278(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_239)(unsafe.Pointer(&_swig_i_0)), C.swig_type_240(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -5351,7 +4948,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_280(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_242(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5381,7 +4978,7 @@ func Scorer_model(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Scorer_info(arg1 *Handle, arg2 *int64, arg3 *int64, arg4 *int64) (_swig_ret error) {
+func Metrics_create(arg1 *Handle, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -5393,177 +4990,21 @@ func Scorer_info(arg1 *Handle, arg2 *int64, arg3 *int64, arg4 *int64) (_swig_ret
 		_swig_i_0 = ticket
 	}
 
-	_swig_i_1 := arg2
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_info_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_metrics_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 Tensor, arg6 Tensor, arg7 Tensor, arg8 *int64) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	var _swig_i_3 []struct{}
-
-	if err := arg4.check(); err != nil {
-		return err
-	}
-	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-
-	var _swig_i_4 []struct{}
-
-	if err := arg5.check(); err != nil {
-		return err
-	}
-	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-
-	var _swig_i_5 []struct{}
-
-	if err := arg6.check(); err != nil {
-		return err
-	}
-	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-
-	var _swig_i_6 []struct{}
-
-	if err := arg7.check(); err != nil {
-		return err
-	}
-	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
-
-	_swig_i_7 := arg8
-	swig_r_p := C._wrap_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_284(_swig_i_2), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	keepLayout(arg4)
-	keepLayout(arg5)
-	keepLayout(arg6)
-	keepLayout(arg7)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_3
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_4
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_5
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_6
-	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor, arg6 Tensor, arg7 Tensor, arg8 *int64) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	var _swig_i_2 []struct{}
-
-	if err := arg3.check(); err != nil {
-		return err
-	}
-	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-
-	var _swig_i_3 []struct{}
-
-	if err := arg4.check(); err != nil {
-		return err
-	}
-	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-
-	var _swig_i_4 []struct{}
-
-	if err := arg5.check(); err != nil {
-		return err
-	}
-	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-
-	var _swig_i_5 []struct{}
-
-	if err := arg6.check(); err != nil {
-		return err
-	}
-	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-
-	var _swig_i_6 []struct{}
-
-	if err := arg7.check(); err != nil {
-		return err
-	}
-	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
-
-	_swig_i_7 := arg8
-	swig_r_p := C._wrap_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_290(_swig_i_1), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_292)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_293)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_294)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_295)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	keepLayout(arg3)
-	keepLayout(arg4)
-	keepLayout(arg5)
-	keepLayout(arg6)
-	keepLayout(arg7)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_3
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_4
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_5
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_6
-	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Metrics_create(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_metrics_create_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -5600,7 +5041,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_298)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_299)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_246)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5678,11 +5119,11 @@ func Metrics_reset(arg1 *Handle) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Metrics_text(arg1 *string) (_swig_ret error) {
+func Counters_text(arg1 *string) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 *unsafe.Pointer
 	_swig_i_0 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_metrics_text_capi(C.swig_voidp(_swig_i_0))
+	swig_r_p := C._wrap_counters_text_capi(C.swig_voidp(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg1 = takeText(*_swig_i_0)
 	var swig_r_1 error
@@ -5693,7 +5134,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_305(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_253(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -5716,7 +5157,7 @@ func Trace_json(arg1 *string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Probe(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
+func Probe_json(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
@@ -5731,7 +5172,7 @@ func Probe(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
 
 	var _swig_i_2 *unsafe.Pointer
 	_swig_i_2 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_probe_json_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg2)
 	*arg3 = takeText(*_swig_i_2)
@@ -5740,11 +5181,11 @@ func Probe(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Probe_cached(arg1 *string) (_swig_ret error) {
+func Probe_cached_json(arg1 *string) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 *unsafe.Pointer
 	_swig_i_0 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_cached_capi(C.swig_voidp(_swig_i_0))
+	swig_r_p := C._wrap_probe_cached_json_capi(C.swig_voidp(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg1 = takeText(*_swig_i_0)
 	var swig_r_1 error
@@ -5752,7 +5193,7 @@ func Probe_cached(arg1 *string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Probe_device(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
+func Probe_device_json(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
@@ -5767,10 +5208,407 @@ func Probe_device(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
 
 	var _swig_i_2 *unsafe.Pointer
 	_swig_i_2 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_device_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_probe_device_json_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg2)
 	*arg3 = takeText(*_swig_i_2)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_mesh_place(arg1 *Handle, arg2 *int32, arg3 *int32, arg4 *int32, arg5 *int32) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r_p := C._wrap_flat_mesh_place_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 int64, arg7 int64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_260(_swig_i_3), C.swig_type_261(_swig_i_4), C.swig_type_262(_swig_i_5), C.swig_type_263(_swig_i_6))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_plan_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int32, arg5 *int64, arg6 *int64, arg7 *int64, arg8 *int64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	swig_r_p := C._wrap_flat_plan_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor, arg6 Tensor, arg7 Tensor, arg8 Tensor) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
+	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
+	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
+	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
+	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
+	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+
+	var _swig_i_5 []struct{}
+
+	if err := arg6.check(); err != nil {
+		return err
+	}
+	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
+
+	var _swig_i_6 []struct{}
+
+	if err := arg7.check(); err != nil {
+		return err
+	}
+	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
+
+	var _swig_i_7 []struct{}
+
+	if err := arg8.check(); err != nil {
+		return err
+	}
+	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
+
+	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_266(_swig_i_1), *(*C.swig_type_267)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_268)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_269)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_272)(unsafe.Pointer(&_swig_i_7)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
+	keepLayout(arg4)
+	keepLayout(arg5)
+	keepLayout(arg6)
+	keepLayout(arg7)
+	keepLayout(arg8)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_5
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_6
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_7
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_scorer_info(arg1 *Handle, arg2 *int64, arg3 *int64, arg4 *int64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_flat_scorer_info_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 Tensor, arg6 Tensor, arg7 Tensor, arg8 Tensor, arg9 Tensor, arg10 Tensor, arg11 *int64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
+	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
+	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
+	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+
+	var _swig_i_5 []struct{}
+
+	if err := arg6.check(); err != nil {
+		return err
+	}
+	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
+
+	var _swig_i_6 []struct{}
+
+	if err := arg7.check(); err != nil {
+		return err
+	}
+	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
+
+	var _swig_i_7 []struct{}
+
+	if err := arg8.check(); err != nil {
+		return err
+	}
+	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
+
+	var _swig_i_8 []struct{}
+
+	if err := arg9.check(); err != nil {
+		return err
+	}
+	_swig_i_8 = *(*[]struct{})(unsafe.Pointer(&arg9))
+
+	var _swig_i_9 []struct{}
+
+	if err := arg10.check(); err != nil {
+		return err
+	}
+	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
+
+	_swig_i_10 := arg11
+	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_275(_swig_i_2), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_277)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_278)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	keepLayout(arg4)
+	keepLayout(arg5)
+	keepLayout(arg6)
+	keepLayout(arg7)
+	keepLayout(arg8)
+	keepLayout(arg9)
+	keepLayout(arg10)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_5
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_6
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_7
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_8
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_9
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor, arg6 Tensor, arg7 Tensor, arg8 Tensor, arg9 Tensor, arg10 Tensor, arg11 *int64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
+	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
+	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
+	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
+	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
+	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+
+	var _swig_i_5 []struct{}
+
+	if err := arg6.check(); err != nil {
+		return err
+	}
+	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
+
+	var _swig_i_6 []struct{}
+
+	if err := arg7.check(); err != nil {
+		return err
+	}
+	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
+
+	var _swig_i_7 []struct{}
+
+	if err := arg8.check(); err != nil {
+		return err
+	}
+	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
+
+	var _swig_i_8 []struct{}
+
+	if err := arg9.check(); err != nil {
+		return err
+	}
+	_swig_i_8 = *(*[]struct{})(unsafe.Pointer(&arg9))
+
+	var _swig_i_9 []struct{}
+
+	if err := arg10.check(); err != nil {
+		return err
+	}
+	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
+
+	_swig_i_10 := arg11
+	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_284(_swig_i_1), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_292)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
+	keepLayout(arg4)
+	keepLayout(arg5)
+	keepLayout(arg6)
+	keepLayout(arg7)
+	keepLayout(arg8)
+	keepLayout(arg9)
+	keepLayout(arg10)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_5
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_6
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_7
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_8
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_9
+	}
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1

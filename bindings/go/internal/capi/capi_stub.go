@@ -8,7 +8,7 @@ func Status_name(int32) string { panic(missing()) }
 
 func Api_version() int32 { panic(missing()) }
 
-func Capabilities(*string) error { return missing() }
+func Capabilities_json(*string) error { return missing() }
 
 func Live_objects(*int64) error { return missing() }
 
@@ -20,7 +20,7 @@ func Log_set_level(int32) error { return missing() }
 
 func Log_next(int32, *int32, *int32, *string) error { return missing() }
 
-func Control_create(*uintptr) error { return missing() }
+func Control_create(*Handle, *uintptr) error { return missing() }
 
 func Control_destroy(*uintptr) {}
 
@@ -28,13 +28,13 @@ func Control_cancel(*Handle) error { return missing() }
 
 func Control_progress(*Handle, *int64, *int64) error { return missing() }
 
-func Memory_create(int32, int32, int64, *uintptr) error { return missing() }
+func Memory_create(int32, int32, int64, *Handle, *uintptr) error { return missing() }
 
 func Memory_destroy(*uintptr) {}
 
 func Memory_tensor(*Handle, int64, int32, []int64, *View) error { return missing() }
 
-func Copy(Tensor, Tensor, int64) error { return missing() }
+func Tensor_copy(Tensor, Tensor, int64) error { return missing() }
 
 func Options_create(int32, *uintptr) error { return missing() }
 
@@ -52,11 +52,11 @@ func Options_get_f64(*Handle, int32, *float64) error { return missing() }
 
 func Options_get_text(*Handle, int32, *string) error { return missing() }
 
-func Local_create(int32, int32, *uintptr) error { return missing() }
+func Local_create(int32, int32, *Handle, *uintptr) error { return missing() }
 
 func Local_destroy(*uintptr) {}
 
-func Comm_create_local(*Handle, int32, *uintptr) error { return missing() }
+func Comm_create_local(*Handle, int32, *Handle, *uintptr) error { return missing() }
 
 func Comm_create(int32, int32, int32, string, *Handle, *uintptr) error { return missing() }
 
@@ -100,6 +100,12 @@ func Rendezvous_token(*Handle, *string) error { return missing() }
 
 func Rendezvous_destroy(*uintptr) {}
 
+func Mesh_create(*Handle, int32, *Handle, *uintptr) error { return missing() }
+
+func Mesh_destroy(*uintptr) {}
+
+func Mesh_comm(*Handle, int32, *uintptr) error { return missing() }
+
 func Model_create(*Handle, *uintptr) error { return missing() }
 
 func Model_destroy(*uintptr) {}
@@ -122,7 +128,7 @@ func Model_to_json(*Handle, *string) error { return missing() }
 
 func Model_from_json(string, *uintptr) error { return missing() }
 
-func Topology_create(int32, int32, *uintptr) error { return missing() }
+func Topology_create(int32, int32, *Handle, *uintptr) error { return missing() }
 
 func Topology_destroy(*uintptr) {}
 
@@ -132,23 +138,17 @@ func Topology_from_json(string, *uintptr) error { return missing() }
 
 func Plan_create(*Handle, *Handle, *Handle, *uintptr) error { return missing() }
 
-func Plan_collective(*Handle, *Handle, *Handle, *uintptr) error { return missing() }
+func Plan_collective(*Handle, *Handle, *Handle, *Handle, *uintptr) error { return missing() }
 
-func Plan_create_empty(*Handle, *Handle, *uintptr) error { return missing() }
+func Plan_create_empty(*Handle, *Handle, *Handle, *uintptr) error { return missing() }
 
-func Plan_add_box(*Handle, int32, int32, int64, int64, int64, int64) error { return missing() }
-
-func Plan_add_replicated(*Handle, int32) error { return missing() }
-
-func Plan_set_replication(*Handle, int32, int32) error { return missing() }
+func Plan_replicate(*Handle, int32, int32) error { return missing() }
 
 func Plan_destroy(*uintptr) {}
 
 func Plan_check(*Handle) error { return missing() }
 
 func Plan_box_count(*Handle, int32, *int32) error { return missing() }
-
-func Plan_box(*Handle, int32, int32, *int32, *int64, *int64, *int64, *int64) error { return missing() }
 
 func Plan_box_bytes(*Handle, int32, int32, *int64, *int64) error { return missing() }
 
@@ -158,7 +158,7 @@ func Plan_to_text(*Handle, *string) error { return missing() }
 
 func Plan_from_json(*Handle, string, *uintptr) error { return missing() }
 
-func Collection_create(*Handle, *Handle, *Handle, *Handle, *uintptr) error { return missing() }
+func Collection_create(*Handle, *Handle, *Handle, *Handle, *Handle, *uintptr) error { return missing() }
 
 func Collection_destroy(*uintptr) {}
 
@@ -166,17 +166,21 @@ func Collection_step(*Handle, *int64) error { return missing() }
 
 func Collection_set_step(*Handle, int64) error { return missing() }
 
-func Collection_synchronize(*Handle) error { return missing() }
+func Collection_wait_device(*Handle) error { return missing() }
 
-func Collection_set_learning_rate(*Handle, float64) error { return missing() }
+func Collection_sync_replicas(*Handle) error { return missing() }
 
-func Collection_set_table_learning_rate(*Handle, int32, float64) error { return missing() }
+func Collection_set_learning_rate(*Handle, int32, float64) error { return missing() }
+
+func Collection_learning_rate(*Handle, int32, *float64) error { return missing() }
 
 func Collection_set_frozen(*Handle, int32, int32) error { return missing() }
 
-func Collection_read(*Handle, int32, int32, int64, int64, Tensor) error { return missing() }
+func Collection_frozen(*Handle, int32, *int32) error { return missing() }
 
-func Collection_write(*Handle, int32, int32, int64, int64, Tensor) error { return missing() }
+func Collection_read_range(*Handle, int32, int32, int64, int64, Tensor) error { return missing() }
+
+func Collection_write_range(*Handle, int32, int32, int64, int64, Tensor) error { return missing() }
 
 func Collection_read_rows(*Handle, int32, int32, Tensor, Tensor) error { return missing() }
 
@@ -186,25 +190,13 @@ func Collection_save(*Handle, string, *Handle) error { return missing() }
 
 func Collection_load(*Handle, string, *Handle) error { return missing() }
 
-func Collection_stat_i64(*Handle, int32, *int64) error { return missing() }
-
-func Collection_table_stat_i64(*Handle, int32, int32, *int64) error { return missing() }
-
-func Collection_stat_f64(*Handle, int32, *float64) error { return missing() }
+func Collection_stat(*Handle, int32, int32, *float64) error { return missing() }
 
 func Lookup_create(*Handle, *Handle, *uintptr) error { return missing() }
 
 func Lookup_destroy(*uintptr) {}
 
 func Lookup_set_stream(*Handle, int64) error { return missing() }
-
-func Lookup_begin(*Handle, int64, Tensor, Tensor, Tensor) error { return missing() }
-
-func Lookup_begin_offsets(*Handle, int64, Tensor, Tensor, Tensor) error { return missing() }
-
-func Lookup_begin_variable(*Handle, int64, Tensor, Tensor, Tensor, Tensor, Tensor) error {
-	return missing()
-}
 
 func Lookup_output_shape(*Handle, int32, *int64, *int64) error { return missing() }
 
@@ -216,37 +208,17 @@ func Lookup_set_gradient(*Handle, int32, Tensor) error { return missing() }
 
 func Lookup_send_gradients(*Handle, int32) error { return missing() }
 
-func Lookup_backward(*Handle) error { return missing() }
-
-func Lookup_accumulate(*Handle) error { return missing() }
+func Lookup_backward(*Handle, int32) error { return missing() }
 
 func Lookup_weight_gradient(*Handle, Tensor) error { return missing() }
-
-func Lookup_skip(*Handle) error { return missing() }
-
-func Mesh_create(*Handle, int32, *Handle, *uintptr) error { return missing() }
-
-func Mesh_destroy(*uintptr) {}
-
-func Mesh_place(*Handle, *int32, *int32, *int32, *int32) error { return missing() }
-
-func Mesh_sharding_comm(*Handle, *uintptr) error { return missing() }
-
-func Mesh_replica_comm(*Handle, *uintptr) error { return missing() }
-
-func Plan_collective_on_mesh(*Handle, *Handle, *Handle, *uintptr) error { return missing() }
-
-func Collection_create_on_mesh(*Handle, *Handle, *Handle, *Handle, *uintptr) error { return missing() }
-
-func Collection_sync(*Handle) error { return missing() }
 
 func Ddp_create(*Handle, *Handle, *uintptr) error { return missing() }
 
 func Ddp_destroy(*uintptr) {}
 
-func Ddp_add_parameter(*Handle, string, Tensor, Tensor, *int64) error { return missing() }
+func Ddp_add_parameter(*Handle, string, Tensor, Tensor, *int32) error { return missing() }
 
-func Ddp_add_mlp(*Handle, string, *Handle, *int64) error { return missing() }
+func Ddp_add_mlp(*Handle, string, *Handle, *int32) error { return missing() }
 
 func Ddp_set_flat_gradient(*Handle, Tensor) error { return missing() }
 
@@ -254,15 +226,15 @@ func Ddp_set_optimizer(*Handle, *Handle) error { return missing() }
 
 func Ddp_commit(*Handle) error { return missing() }
 
-func Ddp_gradient(*Handle, int64, *View) error { return missing() }
+func Ddp_gradient(*Handle, int32, *View) error { return missing() }
 
-func Ddp_bucket_of(*Handle, int64, *int32) error { return missing() }
+func Ddp_bucket_of(*Handle, int32, *int32) error { return missing() }
 
 func Ddp_begin(*Handle, int32) error { return missing() }
 
-func Ddp_mark_ready(*Handle, int64, int64) error { return missing() }
+func Ddp_mark_ready(*Handle, int32, int32) error { return missing() }
 
-func Ddp_mark_unused(*Handle, int64, int64) error { return missing() }
+func Ddp_mark_unused(*Handle, int32, int32) error { return missing() }
 
 func Ddp_end(*Handle) error { return missing() }
 
@@ -280,13 +252,13 @@ func Ddp_step(*Handle) error { return missing() }
 
 func Ddp_set_learning_rate(*Handle, float64) error { return missing() }
 
-func Ddp_state(*Handle, int64, int32, *View) error { return missing() }
+func Ddp_state(*Handle, int32, int32, *View) error { return missing() }
 
 func Ddp_check_equal(*Handle) error { return missing() }
 
 func Ddp_broadcast(*Handle, int32) error { return missing() }
 
-func Ddp_statistics(*Handle, *string) error { return missing() }
+func Ddp_statistics_json(*Handle, *string) error { return missing() }
 
 func Mlp_create(int64, *Handle, *uintptr) error { return missing() }
 
@@ -302,7 +274,7 @@ func Mlp_forward(*Handle, Tensor, Tensor) error { return missing() }
 
 func Mlp_backward(*Handle, Tensor, Tensor) error { return missing() }
 
-func Mlp_zero_gradient(*Handle) error { return missing() }
+func Mlp_zero_gradients(*Handle) error { return missing() }
 
 func Mlp_step(*Handle) error { return missing() }
 
@@ -368,17 +340,7 @@ func Scorer_refresh(*Handle, int64, *Handle, *int64) error { return missing() }
 
 func Scorer_model(*Handle, *uintptr) error { return missing() }
 
-func Scorer_info(*Handle, *int64, *int64, *int64) error { return missing() }
-
-func Scorer_lookup(*Handle, int32, int64, Tensor, Tensor, Tensor, Tensor, *int64) error {
-	return missing()
-}
-
-func Scorer_predict(*Handle, int64, Tensor, Tensor, Tensor, Tensor, Tensor, *int64) error {
-	return missing()
-}
-
-func Metrics_create(*Handle, *uintptr) error { return missing() }
+func Metrics_create(*Handle, *Handle, *uintptr) error { return missing() }
 
 func Metrics_destroy(*uintptr) {}
 
@@ -390,7 +352,7 @@ func Metrics_get(*Handle, int32, *float64) error { return missing() }
 
 func Metrics_reset(*Handle) error { return missing() }
 
-func Metrics_text(*string) error { return missing() }
+func Counters_text(*string) error { return missing() }
 
 func Trace_start(int64) error { return missing() }
 
@@ -398,8 +360,30 @@ func Trace_stop() {}
 
 func Trace_json(*string) error { return missing() }
 
-func Probe(int32, *Handle, *string) error { return missing() }
+func Probe_json(int32, *Handle, *string) error { return missing() }
 
-func Probe_cached(*string) error { return missing() }
+func Probe_cached_json(*string) error { return missing() }
 
-func Probe_device(int32, *Handle, *string) error { return missing() }
+func Probe_device_json(int32, *Handle, *string) error { return missing() }
+
+func Flat_mesh_place(*Handle, *int32, *int32, *int32, *int32) error { return missing() }
+
+func Flat_plan_add_box(*Handle, int32, int32, int64, int64, int64, int64) error { return missing() }
+
+func Flat_plan_box(*Handle, int32, int32, *int32, *int64, *int64, *int64, *int64) error {
+	return missing()
+}
+
+func Flat_lookup_begin(*Handle, int64, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor) error {
+	return missing()
+}
+
+func Flat_scorer_info(*Handle, *int64, *int64, *int64) error { return missing() }
+
+func Flat_scorer_lookup(*Handle, int32, int64, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, *int64) error {
+	return missing()
+}
+
+func Flat_scorer_predict(*Handle, int64, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, *int64) error {
+	return missing()
+}

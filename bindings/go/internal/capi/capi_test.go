@@ -89,8 +89,8 @@ func TestTextsCrossWholeAndNULIsRefused(t *testing.T) {
 
 func TestOutParametersOfEveryKind(t *testing.T) {
 	model := model(t)
-	group := made(t, Local_destroy, func(out *uintptr) error { return Local_create(3, 3, out) })
-	comm := made(t, Comm_destroy, func(out *uintptr) error { return Comm_create_local(group, 2, out) })
+	group := made(t, Local_destroy, func(out *uintptr) error { return Local_create(3, 3, nil, out) })
+	comm := made(t, Comm_destroy, func(out *uintptr) error { return Comm_create_local(group, 2, nil, out) })
 	var table, size int32
 	var column, width int64
 	var seconds float64

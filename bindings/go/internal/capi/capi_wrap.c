@@ -298,6 +298,94 @@ static shardrec_tensor *go_read_tensor(_goslice_ words, shardrec_tensor *out) {
   return out;
 }
 
+static shardrec_status shardrec_flat_mesh_place(const shardrec_mesh *mesh, int32_t *out_sharding_rank, int32_t *out_sharding_size, int32_t *out_replica_rank, int32_t *out_replica_size) {
+  shardrec_status status;
+  shardrec_place out_struct = {.struct_size = sizeof(shardrec_place)};
+  status = shardrec_mesh_place(mesh, &out_struct);
+  if (status != SHARDREC_OK) return status;
+  if (out_sharding_rank != NULL) *out_sharding_rank = out_struct.sharding_rank;
+  if (out_sharding_size != NULL) *out_sharding_size = out_struct.sharding_size;
+  if (out_replica_rank != NULL) *out_replica_rank = out_struct.replica_rank;
+  if (out_replica_size != NULL) *out_replica_size = out_struct.replica_size;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_plan_add_box(shardrec_plan *plan, int32_t table, int32_t rank, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  shardrec_status status;
+  shardrec_box box_struct = {.struct_size = sizeof(shardrec_box)};
+  box_struct.rank = rank;
+  box_struct.row = row;
+  box_struct.rows = rows;
+  box_struct.col = col;
+  box_struct.cols = cols;
+  status = shardrec_plan_add_box(plan, table, &box_struct);
+  if (status != SHARDREC_OK) return status;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_plan_box(const shardrec_plan *plan, int32_t table, int32_t box, int32_t *out_rank, int64_t *out_row, int64_t *out_rows, int64_t *out_col, int64_t *out_cols) {
+  shardrec_status status;
+  shardrec_box out_struct = {.struct_size = sizeof(shardrec_box)};
+  status = shardrec_plan_box(plan, table, box, &out_struct);
+  if (status != SHARDREC_OK) return status;
+  if (out_rank != NULL) *out_rank = out_struct.rank;
+  if (out_row != NULL) *out_row = out_struct.row;
+  if (out_rows != NULL) *out_rows = out_struct.rows;
+  if (out_col != NULL) *out_col = out_struct.col;
+  if (out_cols != NULL) *out_cols = out_struct.cols;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_lookup_begin(shardrec_lookup *lookup, int64_t batch_size, const shardrec_tensor *values, const shardrec_tensor *lengths, const shardrec_tensor *offsets, const shardrec_tensor *weights, const shardrec_tensor *batch_sizes, const shardrec_tensor *inverse) {
+  shardrec_status status;
+  shardrec_batch batch_struct = {.struct_size = sizeof(shardrec_batch)};
+  batch_struct.batch_size = batch_size;
+  batch_struct.values = values;
+  batch_struct.lengths = lengths;
+  batch_struct.offsets = offsets;
+  batch_struct.weights = weights;
+  batch_struct.batch_sizes = batch_sizes;
+  batch_struct.inverse = inverse;
+  status = shardrec_lookup_begin(lookup, &batch_struct);
+  if (status != SHARDREC_OK) return status;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_scorer_info(const shardrec_scorer *scorer, int64_t *out_step, int64_t *out_dense_columns, int64_t *out_scores) {
+  shardrec_status status;
+  shardrec_served out_struct = {.struct_size = sizeof(shardrec_served)};
+  status = shardrec_scorer_info(scorer, &out_struct);
+  if (status != SHARDREC_OK) return status;
+  if (out_step != NULL) *out_step = out_struct.step;
+  if (out_dense_columns != NULL) *out_dense_columns = out_struct.dense_columns;
+  if (out_scores != NULL) *out_scores = out_struct.scores;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_scorer_lookup(const shardrec_scorer *scorer, int32_t output, int64_t batch_size, const shardrec_tensor *values, const shardrec_tensor *lengths, const shardrec_tensor *offsets, const shardrec_tensor *weights, const shardrec_tensor *batch_sizes, const shardrec_tensor *inverse, const shardrec_tensor *out, int64_t *out_step) {
+  shardrec_status status;
+  shardrec_batch batch_struct = {.struct_size = sizeof(shardrec_batch)};
+  batch_struct.batch_size = batch_size;
+  batch_struct.values = values;
+  batch_struct.lengths = lengths;
+  batch_struct.offsets = offsets;
+  batch_struct.weights = weights;
+  batch_struct.batch_sizes = batch_sizes;
+  batch_struct.inverse = inverse;
+  status = shardrec_scorer_lookup(scorer, output, &batch_struct, out, out_step);
+  if (status != SHARDREC_OK) return status;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_scorer_predict(const shardrec_scorer *scorer, int64_t batch_size, const shardrec_tensor *values, const shardrec_tensor *lengths, const shardrec_tensor *offsets, const shardrec_tensor *weights, const shardrec_tensor *batch_sizes, const shardrec_tensor *inverse, const shardrec_tensor *dense, const shardrec_tensor *out, int64_t *out_step) {
+  shardrec_status status;
+  shardrec_batch batch_struct = {.struct_size = sizeof(shardrec_batch)};
+  batch_struct.batch_size = batch_size;
+  batch_struct.values = values;
+  batch_struct.lengths = lengths;
+  batch_struct.offsets = offsets;
+  batch_struct.weights = weights;
+  batch_struct.batch_sizes = batch_sizes;
+  batch_struct.inverse = inverse;
+  status = shardrec_scorer_predict(scorer, &batch_struct, dense, out, out_step);
+  if (status != SHARDREC_OK) return status;
+  return SHARDREC_OK;
+}
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -349,14 +437,14 @@ int _wrap_api_version_capi() {
 }
 
 
-_gostring_ _wrap_capabilities_capi(char **_swig_go_0) {
+_gostring_ _wrap_capabilities_json_capi(char **_swig_go_0) {
   char **arg1 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (char **)_swig_go_0;
   
-  result = (shardrec_status)shardrec_capabilities(arg1);
+  result = (shardrec_status)shardrec_capabilities_json(arg1);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -489,14 +577,16 @@ _gostring_ _wrap_log_next_capi(int _swig_go_0, int *_swig_go_1, int *_swig_go_2,
 }
 
 
-_gostring_ _wrap_control_create_capi(shardrec_control **_swig_go_0) {
-  shardrec_control **arg1 = 0 ;
+_gostring_ _wrap_control_create_capi(shardrec_options *_swig_go_0, shardrec_control **_swig_go_1) {
+  shardrec_options *arg1 = 0 ;
+  shardrec_control **arg2 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
-  arg1 = (shardrec_control **)_swig_go_0;
+  arg1 = (shardrec_options *)_swig_go_0;
+  arg2 = (shardrec_control **)_swig_go_1;
   
-  result = (shardrec_status)shardrec_control_create(arg1);
+  result = (shardrec_status)shardrec_control_create((struct shardrec_options const *)arg1,arg2);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -570,20 +660,22 @@ _gostring_ _wrap_control_progress_capi(shardrec_control *_swig_go_0, long long *
 }
 
 
-_gostring_ _wrap_memory_create_capi(intgo _swig_go_0, int _swig_go_1, long long _swig_go_2, shardrec_memory **_swig_go_3) {
+_gostring_ _wrap_memory_create_capi(intgo _swig_go_0, int _swig_go_1, long long _swig_go_2, shardrec_options *_swig_go_3, shardrec_memory **_swig_go_4) {
   shardrec_device_type arg1 ;
   int32_t arg2 ;
   int64_t arg3 ;
-  shardrec_memory **arg4 = 0 ;
+  shardrec_options *arg4 = 0 ;
+  shardrec_memory **arg5 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_device_type)_swig_go_0;
   arg2 = (int32_t)_swig_go_1;
   arg3 = (int64_t)_swig_go_2;
-  arg4 = (shardrec_memory **)_swig_go_3;
+  arg4 = (shardrec_options *)_swig_go_3;
+  arg5 = (shardrec_memory **)_swig_go_4;
   
-  result = (shardrec_status)shardrec_memory_create(arg1,arg2,arg3,arg4);
+  result = (shardrec_status)shardrec_memory_create(arg1,arg2,arg3,(struct shardrec_options const *)arg4,arg5);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -641,7 +733,7 @@ _gostring_ _wrap_memory_tensor_capi(shardrec_memory *_swig_go_0, long long _swig
 }
 
 
-_gostring_ _wrap_copy_capi(_goslice_ _swig_go_0, _goslice_ _swig_go_1, long long _swig_go_2) {
+_gostring_ _wrap_tensor_copy_capi(_goslice_ _swig_go_0, _goslice_ _swig_go_1, long long _swig_go_2) {
   shardrec_tensor *arg1 = 0 ;
   shardrec_tensor *arg2 = 0 ;
   int64_t arg3 ;
@@ -654,7 +746,7 @@ _gostring_ _wrap_copy_capi(_goslice_ _swig_go_0, _goslice_ _swig_go_1, long long
   arg2 = go_read_tensor(_swig_go_1, &view2);
   arg3 = (int64_t)_swig_go_2;
   
-  result = (shardrec_status)shardrec_copy((struct shardrec_tensor const *)arg1,(struct shardrec_tensor const *)arg2,arg3);
+  result = (shardrec_status)shardrec_tensor_copy((struct shardrec_tensor const *)arg1,(struct shardrec_tensor const *)arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -862,18 +954,20 @@ _gostring_ _wrap_options_get_text_capi(shardrec_options *_swig_go_0, intgo _swig
 }
 
 
-_gostring_ _wrap_local_create_capi(int _swig_go_0, int _swig_go_1, shardrec_local **_swig_go_2) {
+_gostring_ _wrap_local_create_capi(int _swig_go_0, int _swig_go_1, shardrec_options *_swig_go_2, shardrec_local **_swig_go_3) {
   int32_t arg1 ;
   int32_t arg2 ;
-  shardrec_local **arg3 = 0 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_local **arg4 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (int32_t)_swig_go_0;
   arg2 = (int32_t)_swig_go_1;
-  arg3 = (shardrec_local **)_swig_go_2;
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_local **)_swig_go_3;
   
-  result = (shardrec_status)shardrec_local_create(arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_local_create(arg1,arg2,(struct shardrec_options const *)arg3,arg4);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -899,18 +993,20 @@ void _wrap_local_destroy_capi(shardrec_local **_swig_go_0) {
 }
 
 
-_gostring_ _wrap_comm_create_local_capi(shardrec_local *_swig_go_0, int _swig_go_1, shardrec_comm **_swig_go_2) {
+_gostring_ _wrap_comm_create_local_capi(shardrec_local *_swig_go_0, int _swig_go_1, shardrec_options *_swig_go_2, shardrec_comm **_swig_go_3) {
   shardrec_local *arg1 = 0 ;
   int32_t arg2 ;
-  shardrec_comm **arg3 = 0 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_comm **arg4 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_local *)_swig_go_0;
   arg2 = (int32_t)_swig_go_1;
-  arg3 = (shardrec_comm **)_swig_go_2;
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_comm **)_swig_go_3;
   
-  result = (shardrec_status)shardrec_comm_create_local(arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_comm_create_local(arg1,arg2,(struct shardrec_options const *)arg3,arg4);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -1450,6 +1546,71 @@ void _wrap_rendezvous_destroy_capi(shardrec_rendezvous **_swig_go_0) {
 }
 
 
+_gostring_ _wrap_mesh_create_capi(shardrec_comm *_swig_go_0, int _swig_go_1, shardrec_options *_swig_go_2, shardrec_mesh **_swig_go_3) {
+  shardrec_comm *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_mesh **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_mesh **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_mesh_create(arg1,arg2,(struct shardrec_options const *)arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+void _wrap_mesh_destroy_capi(shardrec_mesh **_swig_go_0) {
+  shardrec_mesh **arg1 = 0 ;
+  
+  arg1 = (shardrec_mesh **)_swig_go_0;
+  
+  shardrec_mesh_destroy(arg1);
+  
+  
+}
+
+
+_gostring_ _wrap_mesh_comm_capi(shardrec_mesh *_swig_go_0, intgo _swig_go_1, shardrec_comm **_swig_go_2) {
+  shardrec_mesh *arg1 = 0 ;
+  shardrec_mesh_group arg2 ;
+  shardrec_comm **arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mesh *)_swig_go_0;
+  arg2 = (shardrec_mesh_group)_swig_go_1;
+  arg3 = (shardrec_comm **)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_mesh_comm(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_model_create_capi(shardrec_options *_swig_go_0, shardrec_model **_swig_go_1) {
   shardrec_options *arg1 = 0 ;
   shardrec_model **arg2 = 0 ;
@@ -1734,18 +1895,20 @@ _gostring_ _wrap_model_from_json_capi(_gostring_ _swig_go_0, shardrec_model **_s
 }
 
 
-_gostring_ _wrap_topology_create_capi(int _swig_go_0, int _swig_go_1, shardrec_topology **_swig_go_2) {
+_gostring_ _wrap_topology_create_capi(int _swig_go_0, int _swig_go_1, shardrec_options *_swig_go_2, shardrec_topology **_swig_go_3) {
   int32_t arg1 ;
   int32_t arg2 ;
-  shardrec_topology **arg3 = 0 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_topology **arg4 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (int32_t)_swig_go_0;
   arg2 = (int32_t)_swig_go_1;
-  arg3 = (shardrec_topology **)_swig_go_2;
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_topology **)_swig_go_3;
   
-  result = (shardrec_status)shardrec_topology_create(arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_topology_create(arg1,arg2,(struct shardrec_options const *)arg3,arg4);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -1851,20 +2014,50 @@ _gostring_ _wrap_plan_create_capi(shardrec_model *_swig_go_0, shardrec_topology 
 }
 
 
-_gostring_ _wrap_plan_collective_capi(shardrec_comm *_swig_go_0, shardrec_model *_swig_go_1, shardrec_options *_swig_go_2, shardrec_plan **_swig_go_3) {
+_gostring_ _wrap_plan_collective_capi(shardrec_comm *_swig_go_0, shardrec_mesh *_swig_go_1, shardrec_model *_swig_go_2, shardrec_options *_swig_go_3, shardrec_plan **_swig_go_4) {
   shardrec_comm *arg1 = 0 ;
-  shardrec_model *arg2 = 0 ;
+  shardrec_mesh *arg2 = 0 ;
+  shardrec_model *arg3 = 0 ;
+  shardrec_options *arg4 = 0 ;
+  shardrec_plan **arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = (shardrec_mesh *)_swig_go_1;
+  arg3 = (shardrec_model *)_swig_go_2;
+  arg4 = (shardrec_options *)_swig_go_3;
+  arg5 = (shardrec_plan **)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_plan_collective(arg1,arg2,(struct shardrec_model const *)arg3,(struct shardrec_options const *)arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_plan_create_empty_capi(shardrec_model *_swig_go_0, shardrec_topology *_swig_go_1, shardrec_options *_swig_go_2, shardrec_plan **_swig_go_3) {
+  shardrec_model *arg1 = 0 ;
+  shardrec_topology *arg2 = 0 ;
   shardrec_options *arg3 = 0 ;
   shardrec_plan **arg4 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
-  arg1 = (shardrec_comm *)_swig_go_0;
-  arg2 = (shardrec_model *)_swig_go_1;
+  arg1 = (shardrec_model *)_swig_go_0;
+  arg2 = (shardrec_topology *)_swig_go_1;
   arg3 = (shardrec_options *)_swig_go_2;
   arg4 = (shardrec_plan **)_swig_go_3;
   
-  result = (shardrec_status)shardrec_plan_collective(arg1,(struct shardrec_model const *)arg2,(struct shardrec_options const *)arg3,arg4);
+  result = (shardrec_status)shardrec_plan_create_empty((struct shardrec_model const *)arg1,(struct shardrec_topology const *)arg2,(struct shardrec_options const *)arg3,arg4);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -1879,89 +2072,7 @@ _gostring_ _wrap_plan_collective_capi(shardrec_comm *_swig_go_0, shardrec_model 
 }
 
 
-_gostring_ _wrap_plan_create_empty_capi(shardrec_model *_swig_go_0, shardrec_topology *_swig_go_1, shardrec_plan **_swig_go_2) {
-  shardrec_model *arg1 = 0 ;
-  shardrec_topology *arg2 = 0 ;
-  shardrec_plan **arg3 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_model *)_swig_go_0;
-  arg2 = (shardrec_topology *)_swig_go_1;
-  arg3 = (shardrec_plan **)_swig_go_2;
-  
-  result = (shardrec_status)shardrec_plan_create_empty((struct shardrec_model const *)arg1,(struct shardrec_topology const *)arg2,arg3);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_plan_add_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, int _swig_go_2, long long _swig_go_3, long long _swig_go_4, long long _swig_go_5, long long _swig_go_6) {
-  shardrec_plan *arg1 = 0 ;
-  int32_t arg2 ;
-  int32_t arg3 ;
-  int64_t arg4 ;
-  int64_t arg5 ;
-  int64_t arg6 ;
-  int64_t arg7 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_plan *)_swig_go_0;
-  arg2 = (int32_t)_swig_go_1;
-  arg3 = (int32_t)_swig_go_2;
-  arg4 = (int64_t)_swig_go_3;
-  arg5 = (int64_t)_swig_go_4;
-  arg6 = (int64_t)_swig_go_5;
-  arg7 = (int64_t)_swig_go_6;
-  
-  result = (shardrec_status)shardrec_plan_add_box(arg1,arg2,arg3,arg4,arg5,arg6,arg7);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_plan_add_replicated_capi(shardrec_plan *_swig_go_0, int _swig_go_1) {
-  shardrec_plan *arg1 = 0 ;
-  int32_t arg2 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_plan *)_swig_go_0;
-  arg2 = (int32_t)_swig_go_1;
-  
-  result = (shardrec_status)shardrec_plan_add_replicated(arg1,arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_plan_set_replication_capi(shardrec_plan *_swig_go_0, int _swig_go_1, intgo _swig_go_2) {
+_gostring_ _wrap_plan_replicate_capi(shardrec_plan *_swig_go_0, int _swig_go_1, intgo _swig_go_2) {
   shardrec_plan *arg1 = 0 ;
   int32_t arg2 ;
   shardrec_replication arg3 ;
@@ -1972,7 +2083,7 @@ _gostring_ _wrap_plan_set_replication_capi(shardrec_plan *_swig_go_0, int _swig_
   arg2 = (int32_t)_swig_go_1;
   arg3 = (shardrec_replication)_swig_go_2;
   
-  result = (shardrec_status)shardrec_plan_set_replication(arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_plan_replicate(arg1,arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -2038,46 +2149,6 @@ _gostring_ _wrap_plan_box_count_capi(shardrec_plan *_swig_go_0, int _swig_go_1, 
     _swig_go_result.p = shardrec_pack_error(result, &size);
     _swig_go_result.n = (intgo)size;
   }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_plan_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, int _swig_go_2, int *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, long long *_swig_go_6, long long *_swig_go_7) {
-  shardrec_plan *arg1 = 0 ;
-  int32_t arg2 ;
-  int32_t arg3 ;
-  int32_t *arg4 = 0 ;
-  int64_t *arg5 = 0 ;
-  int64_t *arg6 = 0 ;
-  int64_t *arg7 = 0 ;
-  int64_t *arg8 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_plan *)_swig_go_0;
-  arg2 = (int32_t)_swig_go_1;
-  arg3 = (int32_t)_swig_go_2;
-  arg4 = (int32_t *)_swig_go_3;
-  arg5 = (int64_t *)_swig_go_4;
-  arg6 = (int64_t *)_swig_go_5;
-  arg7 = (int64_t *)_swig_go_6;
-  arg8 = (int64_t *)_swig_go_7;
-  
-  result = (shardrec_status)shardrec_plan_box((struct shardrec_plan const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
-  
   
   
   return _swig_go_result;
@@ -2192,22 +2263,24 @@ _gostring_ _wrap_plan_from_json_capi(shardrec_model *_swig_go_0, _gostring_ _swi
 }
 
 
-_gostring_ _wrap_collection_create_capi(shardrec_comm *_swig_go_0, shardrec_model *_swig_go_1, shardrec_plan *_swig_go_2, shardrec_options *_swig_go_3, shardrec_collection **_swig_go_4) {
+_gostring_ _wrap_collection_create_capi(shardrec_comm *_swig_go_0, shardrec_mesh *_swig_go_1, shardrec_model *_swig_go_2, shardrec_plan *_swig_go_3, shardrec_options *_swig_go_4, shardrec_collection **_swig_go_5) {
   shardrec_comm *arg1 = 0 ;
-  shardrec_model *arg2 = 0 ;
-  shardrec_plan *arg3 = 0 ;
-  shardrec_options *arg4 = 0 ;
-  shardrec_collection **arg5 = 0 ;
+  shardrec_mesh *arg2 = 0 ;
+  shardrec_model *arg3 = 0 ;
+  shardrec_plan *arg4 = 0 ;
+  shardrec_options *arg5 = 0 ;
+  shardrec_collection **arg6 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_comm *)_swig_go_0;
-  arg2 = (shardrec_model *)_swig_go_1;
-  arg3 = (shardrec_plan *)_swig_go_2;
-  arg4 = (shardrec_options *)_swig_go_3;
-  arg5 = (shardrec_collection **)_swig_go_4;
+  arg2 = (shardrec_mesh *)_swig_go_1;
+  arg3 = (shardrec_model *)_swig_go_2;
+  arg4 = (shardrec_plan *)_swig_go_3;
+  arg5 = (shardrec_options *)_swig_go_4;
+  arg6 = (shardrec_collection **)_swig_go_5;
   
-  result = (shardrec_status)shardrec_collection_create(arg1,(struct shardrec_model const *)arg2,(struct shardrec_plan const *)arg3,(struct shardrec_options const *)arg4,arg5);
+  result = (shardrec_status)shardrec_collection_create(arg1,arg2,(struct shardrec_model const *)arg3,(struct shardrec_plan const *)arg4,(struct shardrec_options const *)arg5,arg6);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -2280,14 +2353,14 @@ _gostring_ _wrap_collection_set_step_capi(shardrec_collection *_swig_go_0, long 
 }
 
 
-_gostring_ _wrap_collection_synchronize_capi(shardrec_collection *_swig_go_0) {
+_gostring_ _wrap_collection_wait_device_capi(shardrec_collection *_swig_go_0) {
   shardrec_collection *arg1 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_collection *)_swig_go_0;
   
-  result = (shardrec_status)shardrec_collection_synchronize(arg1);
+  result = (shardrec_status)shardrec_collection_wait_device(arg1);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -2301,16 +2374,14 @@ _gostring_ _wrap_collection_synchronize_capi(shardrec_collection *_swig_go_0) {
 }
 
 
-_gostring_ _wrap_collection_set_learning_rate_capi(shardrec_collection *_swig_go_0, double _swig_go_1) {
+_gostring_ _wrap_collection_sync_replicas_capi(shardrec_collection *_swig_go_0) {
   shardrec_collection *arg1 = 0 ;
-  double arg2 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_collection *)_swig_go_0;
-  arg2 = (double)_swig_go_1;
   
-  result = (shardrec_status)shardrec_collection_set_learning_rate(arg1,arg2);
+  result = (shardrec_status)shardrec_collection_sync_replicas(arg1);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -2324,7 +2395,7 @@ _gostring_ _wrap_collection_set_learning_rate_capi(shardrec_collection *_swig_go
 }
 
 
-_gostring_ _wrap_collection_set_table_learning_rate_capi(shardrec_collection *_swig_go_0, int _swig_go_1, double _swig_go_2) {
+_gostring_ _wrap_collection_set_learning_rate_capi(shardrec_collection *_swig_go_0, int _swig_go_1, double _swig_go_2) {
   shardrec_collection *arg1 = 0 ;
   int32_t arg2 ;
   double arg3 ;
@@ -2335,7 +2406,7 @@ _gostring_ _wrap_collection_set_table_learning_rate_capi(shardrec_collection *_s
   arg2 = (int32_t)_swig_go_1;
   arg3 = (double)_swig_go_2;
   
-  result = (shardrec_status)shardrec_collection_set_table_learning_rate(arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_collection_set_learning_rate(arg1,arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -2344,6 +2415,32 @@ _gostring_ _wrap_collection_set_table_learning_rate_capi(shardrec_collection *_s
     _swig_go_result.p = shardrec_pack_error(result, &size);
     _swig_go_result.n = (intgo)size;
   }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_learning_rate_capi(shardrec_collection *_swig_go_0, int _swig_go_1, double *_swig_go_2) {
+  shardrec_collection *arg1 = 0 ;
+  int32_t arg2 ;
+  double *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (double *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_collection_learning_rate((struct shardrec_collection const *)arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
   
   return _swig_go_result;
 }
@@ -2374,25 +2471,18 @@ _gostring_ _wrap_collection_set_frozen_capi(shardrec_collection *_swig_go_0, int
 }
 
 
-_gostring_ _wrap_collection_read_capi(shardrec_collection *_swig_go_0, int _swig_go_1, intgo _swig_go_2, long long _swig_go_3, long long _swig_go_4, _goslice_ _swig_go_5) {
+_gostring_ _wrap_collection_frozen_capi(shardrec_collection *_swig_go_0, int _swig_go_1, int *_swig_go_2) {
   shardrec_collection *arg1 = 0 ;
   int32_t arg2 ;
-  shardrec_table_part arg3 ;
-  int64_t arg4 ;
-  int64_t arg5 ;
-  shardrec_tensor *arg6 = 0 ;
-  shardrec_tensor view6 ;
+  int32_t *arg3 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_collection *)_swig_go_0;
   arg2 = (int32_t)_swig_go_1;
-  arg3 = (shardrec_table_part)_swig_go_2;
-  arg4 = (int64_t)_swig_go_3;
-  arg5 = (int64_t)_swig_go_4;
-  arg6 = go_read_tensor(_swig_go_5, &view6);
+  arg3 = (int32_t *)_swig_go_2;
   
-  result = (shardrec_status)shardrec_collection_read(arg1,arg2,arg3,arg4,arg5,(struct shardrec_tensor const *)arg6);
+  result = (shardrec_status)shardrec_collection_frozen((struct shardrec_collection const *)arg1,arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -2407,7 +2497,7 @@ _gostring_ _wrap_collection_read_capi(shardrec_collection *_swig_go_0, int _swig
 }
 
 
-_gostring_ _wrap_collection_write_capi(shardrec_collection *_swig_go_0, int _swig_go_1, intgo _swig_go_2, long long _swig_go_3, long long _swig_go_4, _goslice_ _swig_go_5) {
+_gostring_ _wrap_collection_read_range_capi(shardrec_collection *_swig_go_0, int _swig_go_1, intgo _swig_go_2, long long _swig_go_3, long long _swig_go_4, _goslice_ _swig_go_5) {
   shardrec_collection *arg1 = 0 ;
   int32_t arg2 ;
   shardrec_table_part arg3 ;
@@ -2425,7 +2515,40 @@ _gostring_ _wrap_collection_write_capi(shardrec_collection *_swig_go_0, int _swi
   arg5 = (int64_t)_swig_go_4;
   arg6 = go_read_tensor(_swig_go_5, &view6);
   
-  result = (shardrec_status)shardrec_collection_write(arg1,arg2,arg3,arg4,arg5,(struct shardrec_tensor const *)arg6);
+  result = (shardrec_status)shardrec_collection_read_range(arg1,arg2,arg3,arg4,arg5,(struct shardrec_tensor const *)arg6);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_write_range_capi(shardrec_collection *_swig_go_0, int _swig_go_1, intgo _swig_go_2, long long _swig_go_3, long long _swig_go_4, _goslice_ _swig_go_5) {
+  shardrec_collection *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_table_part arg3 ;
+  int64_t arg4 ;
+  int64_t arg5 ;
+  shardrec_tensor *arg6 = 0 ;
+  shardrec_tensor view6 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_table_part)_swig_go_2;
+  arg4 = (int64_t)_swig_go_3;
+  arg5 = (int64_t)_swig_go_4;
+  arg6 = go_read_tensor(_swig_go_5, &view6);
+  
+  result = (shardrec_status)shardrec_collection_write_range(arg1,arg2,arg3,arg4,arg5,(struct shardrec_tensor const *)arg6);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -2566,72 +2689,20 @@ _gostring_ _wrap_collection_load_capi(shardrec_collection *_swig_go_0, _gostring
 }
 
 
-_gostring_ _wrap_collection_stat_i64_capi(shardrec_collection *_swig_go_0, intgo _swig_go_1, long long *_swig_go_2) {
+_gostring_ _wrap_collection_stat_capi(shardrec_collection *_swig_go_0, intgo _swig_go_1, int _swig_go_2, double *_swig_go_3) {
   shardrec_collection *arg1 = 0 ;
-  shardrec_collection_stat arg2 ;
-  int64_t *arg3 = 0 ;
+  shardrec_stat arg2 ;
+  int32_t arg3 ;
+  double *arg4 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_collection *)_swig_go_0;
-  arg2 = (shardrec_collection_stat)_swig_go_1;
-  arg3 = (int64_t *)_swig_go_2;
+  arg2 = (shardrec_stat)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (double *)_swig_go_3;
   
-  result = (shardrec_status)shardrec_collection_stat_i64((struct shardrec_collection const *)arg1,arg2,arg3);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_collection_table_stat_i64_capi(shardrec_collection *_swig_go_0, int _swig_go_1, intgo _swig_go_2, long long *_swig_go_3) {
-  shardrec_collection *arg1 = 0 ;
-  int32_t arg2 ;
-  shardrec_table_stat arg3 ;
-  int64_t *arg4 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_collection *)_swig_go_0;
-  arg2 = (int32_t)_swig_go_1;
-  arg3 = (shardrec_table_stat)_swig_go_2;
-  arg4 = (int64_t *)_swig_go_3;
-  
-  result = (shardrec_status)shardrec_collection_table_stat_i64((struct shardrec_collection const *)arg1,arg2,arg3,arg4);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_collection_stat_f64_capi(shardrec_collection *_swig_go_0, intgo _swig_go_1, double *_swig_go_2) {
-  shardrec_collection *arg1 = 0 ;
-  shardrec_collection_stat arg2 ;
-  double *arg3 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_collection *)_swig_go_0;
-  arg2 = (shardrec_collection_stat)_swig_go_1;
-  arg3 = (double *)_swig_go_2;
-  
-  result = (shardrec_status)shardrec_collection_stat_f64((struct shardrec_collection const *)arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_collection_stat((struct shardrec_collection const *)arg1,arg2,arg3,arg4);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -2701,119 +2772,6 @@ _gostring_ _wrap_lookup_set_stream_capi(shardrec_lookup *_swig_go_0, long long _
     _swig_go_result.p = shardrec_pack_error(result, &size);
     _swig_go_result.n = (intgo)size;
   }
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_lookup_begin_capi(shardrec_lookup *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4) {
-  shardrec_lookup *arg1 = 0 ;
-  int64_t arg2 ;
-  shardrec_tensor *arg3 = 0 ;
-  shardrec_tensor *arg4 = 0 ;
-  shardrec_tensor *arg5 = 0 ;
-  shardrec_tensor view3 ;
-  shardrec_tensor view4 ;
-  shardrec_tensor view5 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_lookup *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = go_read_tensor(_swig_go_2, &view3);
-  arg4 = go_read_tensor(_swig_go_3, &view4);
-  arg5 = go_read_tensor(_swig_go_4, &view5);
-  
-  result = (shardrec_status)shardrec_lookup_begin(arg1,arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_lookup_begin_offsets_capi(shardrec_lookup *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4) {
-  shardrec_lookup *arg1 = 0 ;
-  int64_t arg2 ;
-  shardrec_tensor *arg3 = 0 ;
-  shardrec_tensor *arg4 = 0 ;
-  shardrec_tensor *arg5 = 0 ;
-  shardrec_tensor view3 ;
-  shardrec_tensor view4 ;
-  shardrec_tensor view5 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_lookup *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = go_read_tensor(_swig_go_2, &view3);
-  arg4 = go_read_tensor(_swig_go_3, &view4);
-  arg5 = go_read_tensor(_swig_go_4, &view5);
-  
-  result = (shardrec_status)shardrec_lookup_begin_offsets(arg1,arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_lookup_begin_variable_capi(shardrec_lookup *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6) {
-  shardrec_lookup *arg1 = 0 ;
-  int64_t arg2 ;
-  shardrec_tensor *arg3 = 0 ;
-  shardrec_tensor *arg4 = 0 ;
-  shardrec_tensor *arg5 = 0 ;
-  shardrec_tensor *arg6 = 0 ;
-  shardrec_tensor *arg7 = 0 ;
-  shardrec_tensor view3 ;
-  shardrec_tensor view4 ;
-  shardrec_tensor view5 ;
-  shardrec_tensor view6 ;
-  shardrec_tensor view7 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_lookup *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = go_read_tensor(_swig_go_2, &view3);
-  arg4 = go_read_tensor(_swig_go_3, &view4);
-  arg5 = go_read_tensor(_swig_go_4, &view5);
-  arg6 = go_read_tensor(_swig_go_5, &view6);
-  arg7 = go_read_tensor(_swig_go_6, &view7);
-  
-  result = (shardrec_status)shardrec_lookup_begin_variable(arg1,arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,(struct shardrec_tensor const *)arg6,(struct shardrec_tensor const *)arg7);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
-  
-  
   
   return _swig_go_result;
 }
@@ -2926,14 +2884,14 @@ _gostring_ _wrap_lookup_set_gradient_capi(shardrec_lookup *_swig_go_0, int _swig
 }
 
 
-_gostring_ _wrap_lookup_send_gradients_capi(shardrec_lookup *_swig_go_0, int _swig_go_1) {
+_gostring_ _wrap_lookup_send_gradients_capi(shardrec_lookup *_swig_go_0, intgo _swig_go_1) {
   shardrec_lookup *arg1 = 0 ;
-  int32_t arg2 ;
+  shardrec_update arg2 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_lookup *)_swig_go_0;
-  arg2 = (int32_t)_swig_go_1;
+  arg2 = (shardrec_update)_swig_go_1;
   
   result = (shardrec_status)shardrec_lookup_send_gradients(arg1,arg2);
   
@@ -2949,35 +2907,16 @@ _gostring_ _wrap_lookup_send_gradients_capi(shardrec_lookup *_swig_go_0, int _sw
 }
 
 
-_gostring_ _wrap_lookup_backward_capi(shardrec_lookup *_swig_go_0) {
+_gostring_ _wrap_lookup_backward_capi(shardrec_lookup *_swig_go_0, intgo _swig_go_1) {
   shardrec_lookup *arg1 = 0 ;
+  shardrec_update arg2 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_lookup *)_swig_go_0;
+  arg2 = (shardrec_update)_swig_go_1;
   
-  result = (shardrec_status)shardrec_lookup_backward(arg1);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_lookup_accumulate_capi(shardrec_lookup *_swig_go_0) {
-  shardrec_lookup *arg1 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_lookup *)_swig_go_0;
-  
-  result = (shardrec_status)shardrec_lookup_accumulate(arg1);
+  result = (shardrec_status)shardrec_lookup_backward(arg1,arg2);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -3011,226 +2950,6 @@ _gostring_ _wrap_lookup_weight_gradient_capi(shardrec_lookup *_swig_go_0, _gosli
     _swig_go_result.n = (intgo)size;
   }
   
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_lookup_skip_capi(shardrec_lookup *_swig_go_0) {
-  shardrec_lookup *arg1 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_lookup *)_swig_go_0;
-  
-  result = (shardrec_status)shardrec_lookup_skip(arg1);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_mesh_create_capi(shardrec_comm *_swig_go_0, int _swig_go_1, shardrec_options *_swig_go_2, shardrec_mesh **_swig_go_3) {
-  shardrec_comm *arg1 = 0 ;
-  int32_t arg2 ;
-  shardrec_options *arg3 = 0 ;
-  shardrec_mesh **arg4 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_comm *)_swig_go_0;
-  arg2 = (int32_t)_swig_go_1;
-  arg3 = (shardrec_options *)_swig_go_2;
-  arg4 = (shardrec_mesh **)_swig_go_3;
-  
-  result = (shardrec_status)shardrec_mesh_create(arg1,arg2,(struct shardrec_options const *)arg3,arg4);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-void _wrap_mesh_destroy_capi(shardrec_mesh **_swig_go_0) {
-  shardrec_mesh **arg1 = 0 ;
-  
-  arg1 = (shardrec_mesh **)_swig_go_0;
-  
-  shardrec_mesh_destroy(arg1);
-  
-  
-}
-
-
-_gostring_ _wrap_mesh_place_capi(shardrec_mesh *_swig_go_0, int *_swig_go_1, int *_swig_go_2, int *_swig_go_3, int *_swig_go_4) {
-  shardrec_mesh *arg1 = 0 ;
-  int32_t *arg2 = 0 ;
-  int32_t *arg3 = 0 ;
-  int32_t *arg4 = 0 ;
-  int32_t *arg5 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_mesh *)_swig_go_0;
-  arg2 = (int32_t *)_swig_go_1;
-  arg3 = (int32_t *)_swig_go_2;
-  arg4 = (int32_t *)_swig_go_3;
-  arg5 = (int32_t *)_swig_go_4;
-  
-  result = (shardrec_status)shardrec_mesh_place((struct shardrec_mesh const *)arg1,arg2,arg3,arg4,arg5);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_mesh_sharding_comm_capi(shardrec_mesh *_swig_go_0, shardrec_comm **_swig_go_1) {
-  shardrec_mesh *arg1 = 0 ;
-  shardrec_comm **arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_mesh *)_swig_go_0;
-  arg2 = (shardrec_comm **)_swig_go_1;
-  
-  result = (shardrec_status)shardrec_mesh_sharding_comm(arg1,arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_mesh_replica_comm_capi(shardrec_mesh *_swig_go_0, shardrec_comm **_swig_go_1) {
-  shardrec_mesh *arg1 = 0 ;
-  shardrec_comm **arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_mesh *)_swig_go_0;
-  arg2 = (shardrec_comm **)_swig_go_1;
-  
-  result = (shardrec_status)shardrec_mesh_replica_comm(arg1,arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_plan_collective_on_mesh_capi(shardrec_mesh *_swig_go_0, shardrec_model *_swig_go_1, shardrec_options *_swig_go_2, shardrec_plan **_swig_go_3) {
-  shardrec_mesh *arg1 = 0 ;
-  shardrec_model *arg2 = 0 ;
-  shardrec_options *arg3 = 0 ;
-  shardrec_plan **arg4 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_mesh *)_swig_go_0;
-  arg2 = (shardrec_model *)_swig_go_1;
-  arg3 = (shardrec_options *)_swig_go_2;
-  arg4 = (shardrec_plan **)_swig_go_3;
-  
-  result = (shardrec_status)shardrec_plan_collective_on_mesh(arg1,(struct shardrec_model const *)arg2,(struct shardrec_options const *)arg3,arg4);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_collection_create_on_mesh_capi(shardrec_mesh *_swig_go_0, shardrec_model *_swig_go_1, shardrec_plan *_swig_go_2, shardrec_options *_swig_go_3, shardrec_collection **_swig_go_4) {
-  shardrec_mesh *arg1 = 0 ;
-  shardrec_model *arg2 = 0 ;
-  shardrec_plan *arg3 = 0 ;
-  shardrec_options *arg4 = 0 ;
-  shardrec_collection **arg5 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_mesh *)_swig_go_0;
-  arg2 = (shardrec_model *)_swig_go_1;
-  arg3 = (shardrec_plan *)_swig_go_2;
-  arg4 = (shardrec_options *)_swig_go_3;
-  arg5 = (shardrec_collection **)_swig_go_4;
-  
-  result = (shardrec_status)shardrec_collection_create_on_mesh(arg1,(struct shardrec_model const *)arg2,(struct shardrec_plan const *)arg3,(struct shardrec_options const *)arg4,arg5);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_collection_sync_capi(shardrec_collection *_swig_go_0) {
-  shardrec_collection *arg1 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_collection *)_swig_go_0;
-  
-  result = (shardrec_status)shardrec_collection_sync(arg1);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
   
   return _swig_go_result;
 }
@@ -3273,12 +2992,12 @@ void _wrap_ddp_destroy_capi(shardrec_ddp **_swig_go_0) {
 }
 
 
-_gostring_ _wrap_ddp_add_parameter_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4) {
+_gostring_ _wrap_ddp_add_parameter_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, int *_swig_go_4) {
   shardrec_ddp *arg1 = 0 ;
   char *arg2 = 0 ;
   shardrec_tensor *arg3 = 0 ;
   shardrec_tensor *arg4 = 0 ;
-  int64_t *arg5 = 0 ;
+  int32_t *arg5 = 0 ;
   shardrec_tensor view3 ;
   shardrec_tensor view4 ;
   shardrec_status result;
@@ -3292,7 +3011,7 @@ _gostring_ _wrap_ddp_add_parameter_capi(shardrec_ddp *_swig_go_0, _gostring_ _sw
   
   arg3 = go_read_tensor(_swig_go_2, &view3);
   arg4 = go_read_tensor(_swig_go_3, &view4);
-  arg5 = (int64_t *)_swig_go_4;
+  arg5 = (int32_t *)_swig_go_4;
   
   result = (shardrec_status)shardrec_ddp_add_parameter(arg1,(char const *)arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,arg5);
   
@@ -3312,11 +3031,11 @@ _gostring_ _wrap_ddp_add_parameter_capi(shardrec_ddp *_swig_go_0, _gostring_ _sw
 }
 
 
-_gostring_ _wrap_ddp_add_mlp_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_1, shardrec_mlp *_swig_go_2, long long *_swig_go_3) {
+_gostring_ _wrap_ddp_add_mlp_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_1, shardrec_mlp *_swig_go_2, int *_swig_go_3) {
   shardrec_ddp *arg1 = 0 ;
   char *arg2 = 0 ;
   shardrec_mlp *arg3 = 0 ;
-  int64_t *arg4 = 0 ;
+  int32_t *arg4 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
@@ -3327,7 +3046,7 @@ _gostring_ _wrap_ddp_add_mlp_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_
   arg2[_swig_go_1.n] = '\0';
   
   arg3 = (shardrec_mlp *)_swig_go_2;
-  arg4 = (int64_t *)_swig_go_3;
+  arg4 = (int32_t *)_swig_go_3;
   
   result = (shardrec_status)shardrec_ddp_add_mlp(arg1,(char const *)arg2,arg3,arg4);
   
@@ -3414,15 +3133,15 @@ _gostring_ _wrap_ddp_commit_capi(shardrec_ddp *_swig_go_0) {
 }
 
 
-_gostring_ _wrap_ddp_gradient_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, shardrec_tensor *_swig_go_2) {
+_gostring_ _wrap_ddp_gradient_capi(shardrec_ddp *_swig_go_0, int _swig_go_1, shardrec_tensor *_swig_go_2) {
   shardrec_ddp *arg1 = 0 ;
-  int64_t arg2 ;
+  int32_t arg2 ;
   shardrec_tensor *arg3 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_ddp *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
+  arg2 = (int32_t)_swig_go_1;
   arg3 = (shardrec_tensor *)_swig_go_2;
   
   result = (shardrec_status)shardrec_ddp_gradient((struct shardrec_ddp const *)arg1,arg2,arg3);
@@ -3440,15 +3159,15 @@ _gostring_ _wrap_ddp_gradient_capi(shardrec_ddp *_swig_go_0, long long _swig_go_
 }
 
 
-_gostring_ _wrap_ddp_bucket_of_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, int *_swig_go_2) {
+_gostring_ _wrap_ddp_bucket_of_capi(shardrec_ddp *_swig_go_0, int _swig_go_1, int *_swig_go_2) {
   shardrec_ddp *arg1 = 0 ;
-  int64_t arg2 ;
+  int32_t arg2 ;
   int32_t *arg3 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_ddp *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
+  arg2 = (int32_t)_swig_go_1;
   arg3 = (int32_t *)_swig_go_2;
   
   result = (shardrec_status)shardrec_ddp_bucket_of((struct shardrec_ddp const *)arg1,arg2,arg3);
@@ -3489,16 +3208,16 @@ _gostring_ _wrap_ddp_begin_capi(shardrec_ddp *_swig_go_0, int _swig_go_1) {
 }
 
 
-_gostring_ _wrap_ddp_mark_ready_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, long long _swig_go_2) {
+_gostring_ _wrap_ddp_mark_ready_capi(shardrec_ddp *_swig_go_0, int _swig_go_1, int _swig_go_2) {
   shardrec_ddp *arg1 = 0 ;
-  int64_t arg2 ;
-  int64_t arg3 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_ddp *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (int64_t)_swig_go_2;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
   
   result = (shardrec_status)shardrec_ddp_mark_ready(arg1,arg2,arg3);
   
@@ -3514,16 +3233,16 @@ _gostring_ _wrap_ddp_mark_ready_capi(shardrec_ddp *_swig_go_0, long long _swig_g
 }
 
 
-_gostring_ _wrap_ddp_mark_unused_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, long long _swig_go_2) {
+_gostring_ _wrap_ddp_mark_unused_capi(shardrec_ddp *_swig_go_0, int _swig_go_1, int _swig_go_2) {
   shardrec_ddp *arg1 = 0 ;
-  int64_t arg2 ;
-  int64_t arg3 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_ddp *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (int64_t)_swig_go_2;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
   
   result = (shardrec_status)shardrec_ddp_mark_unused(arg1,arg2,arg3);
   
@@ -3714,16 +3433,16 @@ _gostring_ _wrap_ddp_set_learning_rate_capi(shardrec_ddp *_swig_go_0, double _sw
 }
 
 
-_gostring_ _wrap_ddp_state_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, int _swig_go_2, shardrec_tensor *_swig_go_3) {
+_gostring_ _wrap_ddp_state_capi(shardrec_ddp *_swig_go_0, int _swig_go_1, int _swig_go_2, shardrec_tensor *_swig_go_3) {
   shardrec_ddp *arg1 = 0 ;
-  int64_t arg2 ;
+  int32_t arg2 ;
   int32_t arg3 ;
   shardrec_tensor *arg4 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_ddp *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
+  arg2 = (int32_t)_swig_go_1;
   arg3 = (int32_t)_swig_go_2;
   arg4 = (shardrec_tensor *)_swig_go_3;
   
@@ -3786,7 +3505,7 @@ _gostring_ _wrap_ddp_broadcast_capi(shardrec_ddp *_swig_go_0, int _swig_go_1) {
 }
 
 
-_gostring_ _wrap_ddp_statistics_capi(shardrec_ddp *_swig_go_0, char **_swig_go_1) {
+_gostring_ _wrap_ddp_statistics_json_capi(shardrec_ddp *_swig_go_0, char **_swig_go_1) {
   shardrec_ddp *arg1 = 0 ;
   char **arg2 = 0 ;
   shardrec_status result;
@@ -3795,7 +3514,7 @@ _gostring_ _wrap_ddp_statistics_capi(shardrec_ddp *_swig_go_0, char **_swig_go_1
   arg1 = (shardrec_ddp *)_swig_go_0;
   arg2 = (char **)_swig_go_1;
   
-  result = (shardrec_status)shardrec_ddp_statistics(arg1,arg2);
+  result = (shardrec_status)shardrec_ddp_statistics_json(arg1,arg2);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -3982,14 +3701,14 @@ _gostring_ _wrap_mlp_backward_capi(shardrec_mlp *_swig_go_0, _goslice_ _swig_go_
 }
 
 
-_gostring_ _wrap_mlp_zero_gradient_capi(shardrec_mlp *_swig_go_0) {
+_gostring_ _wrap_mlp_zero_gradients_capi(shardrec_mlp *_swig_go_0) {
   shardrec_mlp *arg1 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_mlp *)_swig_go_0;
   
-  result = (shardrec_status)shardrec_mlp_zero_gradient(arg1);
+  result = (shardrec_status)shardrec_mlp_zero_gradients(arg1);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -4865,136 +4584,18 @@ _gostring_ _wrap_scorer_model_capi(shardrec_scorer *_swig_go_0, shardrec_model *
 }
 
 
-_gostring_ _wrap_scorer_info_capi(shardrec_scorer *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2, long long *_swig_go_3) {
-  shardrec_scorer *arg1 = 0 ;
-  int64_t *arg2 = 0 ;
-  int64_t *arg3 = 0 ;
-  int64_t *arg4 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_scorer *)_swig_go_0;
-  arg2 = (int64_t *)_swig_go_1;
-  arg3 = (int64_t *)_swig_go_2;
-  arg4 = (int64_t *)_swig_go_3;
-  
-  result = (shardrec_status)shardrec_scorer_info((struct shardrec_scorer const *)arg1,arg2,arg3,arg4);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_scorer_lookup_capi(shardrec_scorer *_swig_go_0, int _swig_go_1, long long _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6, long long *_swig_go_7) {
-  shardrec_scorer *arg1 = 0 ;
-  int32_t arg2 ;
-  int64_t arg3 ;
-  shardrec_tensor *arg4 = 0 ;
-  shardrec_tensor *arg5 = 0 ;
-  shardrec_tensor *arg6 = 0 ;
-  shardrec_tensor *arg7 = 0 ;
-  int64_t *arg8 = 0 ;
-  shardrec_tensor view4 ;
-  shardrec_tensor view5 ;
-  shardrec_tensor view6 ;
-  shardrec_tensor view7 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_scorer *)_swig_go_0;
-  arg2 = (int32_t)_swig_go_1;
-  arg3 = (int64_t)_swig_go_2;
-  arg4 = go_read_tensor(_swig_go_3, &view4);
-  arg5 = go_read_tensor(_swig_go_4, &view5);
-  arg6 = go_read_tensor(_swig_go_5, &view6);
-  arg7 = go_read_tensor(_swig_go_6, &view7);
-  arg8 = (int64_t *)_swig_go_7;
-  
-  result = (shardrec_status)shardrec_scorer_lookup((struct shardrec_scorer const *)arg1,arg2,arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,(struct shardrec_tensor const *)arg6,(struct shardrec_tensor const *)arg7,arg8);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
-  
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_scorer_predict_capi(shardrec_scorer *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6, long long *_swig_go_7) {
-  shardrec_scorer *arg1 = 0 ;
-  int64_t arg2 ;
-  shardrec_tensor *arg3 = 0 ;
-  shardrec_tensor *arg4 = 0 ;
-  shardrec_tensor *arg5 = 0 ;
-  shardrec_tensor *arg6 = 0 ;
-  shardrec_tensor *arg7 = 0 ;
-  int64_t *arg8 = 0 ;
-  shardrec_tensor view3 ;
-  shardrec_tensor view4 ;
-  shardrec_tensor view5 ;
-  shardrec_tensor view6 ;
-  shardrec_tensor view7 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_scorer *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = go_read_tensor(_swig_go_2, &view3);
-  arg4 = go_read_tensor(_swig_go_3, &view4);
-  arg5 = go_read_tensor(_swig_go_4, &view5);
-  arg6 = go_read_tensor(_swig_go_5, &view6);
-  arg7 = go_read_tensor(_swig_go_6, &view7);
-  arg8 = (int64_t *)_swig_go_7;
-  
-  result = (shardrec_status)shardrec_scorer_predict((struct shardrec_scorer const *)arg1,arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,(struct shardrec_tensor const *)arg6,(struct shardrec_tensor const *)arg7,arg8);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
-  
-  
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_metrics_create_capi(shardrec_comm *_swig_go_0, shardrec_metrics **_swig_go_1) {
+_gostring_ _wrap_metrics_create_capi(shardrec_comm *_swig_go_0, shardrec_options *_swig_go_1, shardrec_metrics **_swig_go_2) {
   shardrec_comm *arg1 = 0 ;
-  shardrec_metrics **arg2 = 0 ;
+  shardrec_options *arg2 = 0 ;
+  shardrec_metrics **arg3 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_comm *)_swig_go_0;
-  arg2 = (shardrec_metrics **)_swig_go_1;
+  arg2 = (shardrec_options *)_swig_go_1;
+  arg3 = (shardrec_metrics **)_swig_go_2;
   
-  result = (shardrec_status)shardrec_metrics_create(arg1,arg2);
+  result = (shardrec_status)shardrec_metrics_create(arg1,(struct shardrec_options const *)arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -5117,14 +4718,14 @@ _gostring_ _wrap_metrics_reset_capi(shardrec_metrics *_swig_go_0) {
 }
 
 
-_gostring_ _wrap_metrics_text_capi(char **_swig_go_0) {
+_gostring_ _wrap_counters_text_capi(char **_swig_go_0) {
   char **arg1 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (char **)_swig_go_0;
   
-  result = (shardrec_status)shardrec_metrics_text(arg1);
+  result = (shardrec_status)shardrec_counters_text(arg1);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -5186,7 +4787,7 @@ _gostring_ _wrap_trace_json_capi(char **_swig_go_0) {
 }
 
 
-_gostring_ _wrap_probe_capi(int _swig_go_0, shardrec_control *_swig_go_1, char **_swig_go_2) {
+_gostring_ _wrap_probe_json_capi(int _swig_go_0, shardrec_control *_swig_go_1, char **_swig_go_2) {
   int32_t arg1 ;
   shardrec_control *arg2 = 0 ;
   char **arg3 = 0 ;
@@ -5197,7 +4798,7 @@ _gostring_ _wrap_probe_capi(int _swig_go_0, shardrec_control *_swig_go_1, char *
   arg2 = (shardrec_control *)_swig_go_1;
   arg3 = (char **)_swig_go_2;
   
-  result = (shardrec_status)shardrec_probe(arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_probe_json(arg1,arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -5211,14 +4812,14 @@ _gostring_ _wrap_probe_capi(int _swig_go_0, shardrec_control *_swig_go_1, char *
 }
 
 
-_gostring_ _wrap_probe_cached_capi(char **_swig_go_0) {
+_gostring_ _wrap_probe_cached_json_capi(char **_swig_go_0) {
   char **arg1 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (char **)_swig_go_0;
   
-  result = (shardrec_status)shardrec_probe_cached(arg1);
+  result = (shardrec_status)shardrec_probe_cached_json(arg1);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -5232,7 +4833,7 @@ _gostring_ _wrap_probe_cached_capi(char **_swig_go_0) {
 }
 
 
-_gostring_ _wrap_probe_device_capi(int _swig_go_0, shardrec_control *_swig_go_1, char **_swig_go_2) {
+_gostring_ _wrap_probe_device_json_capi(int _swig_go_0, shardrec_control *_swig_go_1, char **_swig_go_2) {
   int32_t arg1 ;
   shardrec_control *arg2 = 0 ;
   char **arg3 = 0 ;
@@ -5243,7 +4844,7 @@ _gostring_ _wrap_probe_device_capi(int _swig_go_0, shardrec_control *_swig_go_1,
   arg2 = (shardrec_control *)_swig_go_1;
   arg3 = (char **)_swig_go_2;
   
-  result = (shardrec_status)shardrec_probe_device(arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_probe_device_json(arg1,arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -5252,6 +4853,303 @@ _gostring_ _wrap_probe_device_capi(int _swig_go_0, shardrec_control *_swig_go_1,
     _swig_go_result.p = shardrec_pack_error(result, &size);
     _swig_go_result.n = (intgo)size;
   }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_mesh_place_capi(shardrec_mesh *_swig_go_0, int *_swig_go_1, int *_swig_go_2, int *_swig_go_3, int *_swig_go_4) {
+  shardrec_mesh *arg1 = 0 ;
+  int32_t *arg2 = 0 ;
+  int32_t *arg3 = 0 ;
+  int32_t *arg4 = 0 ;
+  int32_t *arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mesh *)_swig_go_0;
+  arg2 = (int32_t *)_swig_go_1;
+  arg3 = (int32_t *)_swig_go_2;
+  arg4 = (int32_t *)_swig_go_3;
+  arg5 = (int32_t *)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_flat_mesh_place((struct shardrec_mesh const *)arg1,arg2,arg3,arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_plan_add_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, int _swig_go_2, long long _swig_go_3, long long _swig_go_4, long long _swig_go_5, long long _swig_go_6) {
+  shardrec_plan *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  int64_t arg4 ;
+  int64_t arg5 ;
+  int64_t arg6 ;
+  int64_t arg7 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_plan *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (int64_t)_swig_go_3;
+  arg5 = (int64_t)_swig_go_4;
+  arg6 = (int64_t)_swig_go_5;
+  arg7 = (int64_t)_swig_go_6;
+  
+  result = (shardrec_status)shardrec_flat_plan_add_box(arg1,arg2,arg3,arg4,arg5,arg6,arg7);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_plan_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, int _swig_go_2, int *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, long long *_swig_go_6, long long *_swig_go_7) {
+  shardrec_plan *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  int32_t *arg4 = 0 ;
+  int64_t *arg5 = 0 ;
+  int64_t *arg6 = 0 ;
+  int64_t *arg7 = 0 ;
+  int64_t *arg8 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_plan *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (int32_t *)_swig_go_3;
+  arg5 = (int64_t *)_swig_go_4;
+  arg6 = (int64_t *)_swig_go_5;
+  arg7 = (int64_t *)_swig_go_6;
+  arg8 = (int64_t *)_swig_go_7;
+  
+  result = (shardrec_status)shardrec_flat_plan_box((struct shardrec_plan const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_lookup_begin_capi(shardrec_lookup *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6, _goslice_ _swig_go_7) {
+  shardrec_lookup *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_tensor *arg6 = 0 ;
+  shardrec_tensor *arg7 = 0 ;
+  shardrec_tensor *arg8 = 0 ;
+  shardrec_tensor view3 ;
+  shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
+  shardrec_tensor view6 ;
+  shardrec_tensor view7 ;
+  shardrec_tensor view8 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_lookup *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = go_read_tensor(_swig_go_2, &view3);
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  arg6 = go_read_tensor(_swig_go_5, &view6);
+  arg7 = go_read_tensor(_swig_go_6, &view7);
+  arg8 = go_read_tensor(_swig_go_7, &view8);
+  
+  result = (shardrec_status)shardrec_flat_lookup_begin(arg1,arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,(struct shardrec_tensor const *)arg6,(struct shardrec_tensor const *)arg7,(struct shardrec_tensor const *)arg8);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_scorer_info_capi(shardrec_scorer *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2, long long *_swig_go_3) {
+  shardrec_scorer *arg1 = 0 ;
+  int64_t *arg2 = 0 ;
+  int64_t *arg3 = 0 ;
+  int64_t *arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_scorer *)_swig_go_0;
+  arg2 = (int64_t *)_swig_go_1;
+  arg3 = (int64_t *)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_flat_scorer_info((struct shardrec_scorer const *)arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_scorer_lookup_capi(shardrec_scorer *_swig_go_0, int _swig_go_1, long long _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6, _goslice_ _swig_go_7, _goslice_ _swig_go_8, _goslice_ _swig_go_9, long long *_swig_go_10) {
+  shardrec_scorer *arg1 = 0 ;
+  int32_t arg2 ;
+  int64_t arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_tensor *arg6 = 0 ;
+  shardrec_tensor *arg7 = 0 ;
+  shardrec_tensor *arg8 = 0 ;
+  shardrec_tensor *arg9 = 0 ;
+  shardrec_tensor *arg10 = 0 ;
+  int64_t *arg11 = 0 ;
+  shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
+  shardrec_tensor view6 ;
+  shardrec_tensor view7 ;
+  shardrec_tensor view8 ;
+  shardrec_tensor view9 ;
+  shardrec_tensor view10 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_scorer *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  arg6 = go_read_tensor(_swig_go_5, &view6);
+  arg7 = go_read_tensor(_swig_go_6, &view7);
+  arg8 = go_read_tensor(_swig_go_7, &view8);
+  arg9 = go_read_tensor(_swig_go_8, &view9);
+  arg10 = go_read_tensor(_swig_go_9, &view10);
+  arg11 = (int64_t *)_swig_go_10;
+  
+  result = (shardrec_status)shardrec_flat_scorer_lookup((struct shardrec_scorer const *)arg1,arg2,arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,(struct shardrec_tensor const *)arg6,(struct shardrec_tensor const *)arg7,(struct shardrec_tensor const *)arg8,(struct shardrec_tensor const *)arg9,(struct shardrec_tensor const *)arg10,arg11);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_scorer_predict_capi(shardrec_scorer *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6, _goslice_ _swig_go_7, _goslice_ _swig_go_8, _goslice_ _swig_go_9, long long *_swig_go_10) {
+  shardrec_scorer *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_tensor *arg6 = 0 ;
+  shardrec_tensor *arg7 = 0 ;
+  shardrec_tensor *arg8 = 0 ;
+  shardrec_tensor *arg9 = 0 ;
+  shardrec_tensor *arg10 = 0 ;
+  int64_t *arg11 = 0 ;
+  shardrec_tensor view3 ;
+  shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
+  shardrec_tensor view6 ;
+  shardrec_tensor view7 ;
+  shardrec_tensor view8 ;
+  shardrec_tensor view9 ;
+  shardrec_tensor view10 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_scorer *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = go_read_tensor(_swig_go_2, &view3);
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  arg6 = go_read_tensor(_swig_go_5, &view6);
+  arg7 = go_read_tensor(_swig_go_6, &view7);
+  arg8 = go_read_tensor(_swig_go_7, &view8);
+  arg9 = go_read_tensor(_swig_go_8, &view9);
+  arg10 = go_read_tensor(_swig_go_9, &view10);
+  arg11 = (int64_t *)_swig_go_10;
+  
+  result = (shardrec_status)shardrec_flat_scorer_predict((struct shardrec_scorer const *)arg1,arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,(struct shardrec_tensor const *)arg6,(struct shardrec_tensor const *)arg7,(struct shardrec_tensor const *)arg8,(struct shardrec_tensor const *)arg9,(struct shardrec_tensor const *)arg10,arg11);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  
+  
+  
   
   return _swig_go_result;
 }

@@ -4,9 +4,11 @@ use core::ffi::{c_char, c_void};
 
 /// major \* 1000 + minor of the API these headers describe. A binding refuses a library whose
 /// shardrec_api_version() is lower than the SHARDREC_API_VERSION it was built with.
-pub const SHARDREC_API_VERSION: i32 = 1;
+pub const SHARDREC_API_VERSION: i32 = 2;
 /// The C API's `SHARDREC_MAX_DIMENSIONS`.
 pub const SHARDREC_MAX_DIMENSIONS: i32 = 8;
+/// In place of a table's index: all tables.
+pub const SHARDREC_ALL_TABLES: i32 = -1;
 
 /// Values are pinned; new ones are appended inside their family.
 #[repr(transparent)]
@@ -558,6 +560,16 @@ pub const SHARDREC_REDUCTION_MAX: shardrec_reduction = shardrec_reduction(2);
 pub const SHARDREC_REDUCTION_MEAN: shardrec_reduction = shardrec_reduction(3);
 const _: () = assert!(core::mem::size_of::<shardrec_reduction>() == 4);
 
+/// A rank's groups.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_mesh_group(pub u32);
+/// the ranks that hold one replica of all tables
+pub const SHARDREC_MESH_GROUP_SHARDING: shardrec_mesh_group = shardrec_mesh_group(0);
+/// the ranks that hold the same boxes
+pub const SHARDREC_MESH_GROUP_REPLICA: shardrec_mesh_group = shardrec_mesh_group(1);
+const _: () = assert!(core::mem::size_of::<shardrec_mesh_group>() == 4);
+
 /// How the rows of a bag become one vector. w is the id's weight, 1 where a batch has no weights.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -582,59 +594,65 @@ pub const SHARDREC_TABLE_STATE: shardrec_table_part = shardrec_table_part(1);
 pub const SHARDREC_TABLE_STATE_2: shardrec_table_part = shardrec_table_part(2);
 const _: () = assert!(core::mem::size_of::<shardrec_table_part>() == 4);
 
-/// Counters and times of this rank, since creation.
+/// What shardrec_stat tells of this rank, since creation. Counts and bytes are whole numbers.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct shardrec_collection_stat(pub u32);
+pub struct shardrec_stat(pub u32);
 /// applied updates (shardrec_collection_step)
-pub const SHARDREC_STAT_STEPS: shardrec_collection_stat = shardrec_collection_stat(1);
+pub const SHARDREC_STAT_STEPS: shardrec_stat = shardrec_stat(1);
 /// memory of own boxes and their state
-pub const SHARDREC_STAT_BYTES_TABLES: shardrec_collection_stat = shardrec_collection_stat(2);
+pub const SHARDREC_STAT_BYTES_TABLES: shardrec_stat = shardrec_stat(2);
 /// memory of buffers: lookups, updates, operations
-pub const SHARDREC_STAT_BYTES_BUFFERS: shardrec_collection_stat = shardrec_collection_stat(3);
+pub const SHARDREC_STAT_BYTES_BUFFERS: shardrec_stat = shardrec_stat(3);
 /// sent to other ranks by input exchanges
-pub const SHARDREC_STAT_BYTES_INPUT: shardrec_collection_stat = shardrec_collection_stat(4);
+pub const SHARDREC_STAT_BYTES_INPUT: shardrec_stat = shardrec_stat(4);
 /// ... by output exchanges
-pub const SHARDREC_STAT_BYTES_OUTPUT: shardrec_collection_stat = shardrec_collection_stat(5);
+pub const SHARDREC_STAT_BYTES_OUTPUT: shardrec_stat = shardrec_stat(5);
 /// ... by gradient exchanges
-pub const SHARDREC_STAT_BYTES_GRADIENT: shardrec_collection_stat = shardrec_collection_stat(6);
+pub const SHARDREC_STAT_BYTES_GRADIENT: shardrec_stat = shardrec_stat(6);
 /// ids routed by this rank, own boxes included
-pub const SHARDREC_STAT_IDS_SENT: shardrec_collection_stat = shardrec_collection_stat(7);
+pub const SHARDREC_STAT_IDS_SENT: shardrec_stat = shardrec_stat(7);
 /// ids looked up by this rank
-pub const SHARDREC_STAT_IDS_RECEIVED: shardrec_collection_stat = shardrec_collection_stat(8);
+pub const SHARDREC_STAT_IDS_RECEIVED: shardrec_stat = shardrec_stat(8);
 /// most threads that worked at once in a kernel of this rank
-pub const SHARDREC_STAT_THREADS_SEEN: shardrec_collection_stat = shardrec_collection_stat(9);
+pub const SHARDREC_STAT_THREADS_SEEN: shardrec_stat = shardrec_stat(9);
 /// check and route ids (begin)
-pub const SHARDREC_STAT_SECONDS_ROUTE: shardrec_collection_stat = shardrec_collection_stat(101);
+pub const SHARDREC_STAT_SECONDS_ROUTE: shardrec_stat = shardrec_stat(101);
 /// waiting for and copying ids
-pub const SHARDREC_STAT_SECONDS_INPUT_EXCHANGE: shardrec_collection_stat = shardrec_collection_stat(102);
+pub const SHARDREC_STAT_SECONDS_INPUT_EXCHANGE: shardrec_stat = shardrec_stat(102);
 /// grouping ids by row
-pub const SHARDREC_STAT_SECONDS_INDEX_PLAN: shardrec_collection_stat = shardrec_collection_stat(103);
+pub const SHARDREC_STAT_SECONDS_INDEX_PLAN: shardrec_stat = shardrec_stat(103);
 /// reading rows
-pub const SHARDREC_STAT_SECONDS_LOOKUP: shardrec_collection_stat = shardrec_collection_stat(104);
+pub const SHARDREC_STAT_SECONDS_LOOKUP: shardrec_stat = shardrec_stat(104);
 /// waiting for and adding partial sums
-pub const SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE: shardrec_collection_stat = shardrec_collection_stat(105);
+pub const SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE: shardrec_stat = shardrec_stat(105);
 /// scaling output gradients (set_gradient, backward)
-pub const SHARDREC_STAT_SECONDS_GRADIENT: shardrec_collection_stat = shardrec_collection_stat(106);
+pub const SHARDREC_STAT_SECONDS_GRADIENT: shardrec_stat = shardrec_stat(106);
 /// waiting for and copying gradients
-pub const SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE: shardrec_collection_stat = shardrec_collection_stat(107);
+pub const SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE: shardrec_stat = shardrec_stat(107);
 /// summing gradients by row and optimizer steps
-pub const SHARDREC_STAT_SECONDS_UPDATE: shardrec_collection_stat = shardrec_collection_stat(108);
+pub const SHARDREC_STAT_SECONDS_UPDATE: shardrec_stat = shardrec_stat(108);
 /// no time: ids looked up by the busiest rank / the mean of all ranks, 1 when even; up to the batch before, as the ranks tell each other with every batch
-pub const SHARDREC_STAT_IMBALANCE: shardrec_collection_stat = shardrec_collection_stat(109);
-const _: () = assert!(core::mem::size_of::<shardrec_collection_stat>() == 4);
+pub const SHARDREC_STAT_IMBALANCE: shardrec_stat = shardrec_stat(109);
+/// ids of this rank's batches outside \[0, rows) that were dropped or clamped (option OUT_OF_RANGE)
+pub const SHARDREC_STAT_TABLE_OUT_OF_RANGE: shardrec_stat = shardrec_stat(201);
+/// ids looked up in this rank's boxes; boxes side by side count once
+pub const SHARDREC_STAT_TABLE_IDS: shardrec_stat = shardrec_stat(202);
+/// rows of this rank's boxes that steps have updated: different rows of one step, summed over the steps
+pub const SHARDREC_STAT_TABLE_ROWS_UPDATED: shardrec_stat = shardrec_stat(203);
+const _: () = assert!(core::mem::size_of::<shardrec_stat>() == 4);
 
-/// Counters of one table on this rank, since creation.
+/// What a batch does to the tables when it ends (shardrec_lookup_backward).
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct shardrec_table_stat(pub u32);
-/// ids of this rank's batches outside \[0, rows) that were dropped or clamped (option OUT_OF_RANGE)
-pub const SHARDREC_TABLE_STAT_OUT_OF_RANGE: shardrec_table_stat = shardrec_table_stat(1);
-/// ids looked up in this rank's boxes; boxes side by side count once
-pub const SHARDREC_TABLE_STAT_IDS: shardrec_table_stat = shardrec_table_stat(2);
-/// rows of this rank's boxes that steps have updated: different rows of one step, summed over the steps
-pub const SHARDREC_TABLE_STAT_ROWS_UPDATED: shardrec_table_stat = shardrec_table_stat(3);
-const _: () = assert!(core::mem::size_of::<shardrec_table_stat>() == 4);
+pub struct shardrec_update(pub u32);
+/// one optimizer step with its gradients and those that were kept
+pub const SHARDREC_UPDATE_APPLY: shardrec_update = shardrec_update(0);
+/// its gradients are kept for the next step that is applied
+pub const SHARDREC_UPDATE_ACCUMULATE: shardrec_update = shardrec_update(1);
+/// no rank applies a step
+pub const SHARDREC_UPDATE_SKIP: shardrec_update = shardrec_update(2);
+const _: () = assert!(core::mem::size_of::<shardrec_update>() == 4);
 
 /// The C API's `shardrec_activation`.
 #[repr(transparent)]
@@ -707,6 +725,13 @@ pub struct shardrec_rendezvous {
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// One rank's place in a mesh. One thread at a time, else BUSY.
+#[repr(C)]
+pub struct shardrec_mesh {
+    _opaque: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
 /// The C API's `shardrec_model`.
 #[repr(C)]
 pub struct shardrec_model {
@@ -738,13 +763,6 @@ pub struct shardrec_collection {
 /// The C API's `shardrec_lookup`.
 #[repr(C)]
 pub struct shardrec_lookup {
-    _opaque: [u8; 0],
-    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
-}
-
-/// One rank's place in a mesh. One thread at a time, else BUSY.
-#[repr(C)]
-pub struct shardrec_mesh {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
@@ -825,6 +843,196 @@ const _: () = {
     assert!(core::mem::offset_of!(shardrec_tensor, stride) == 88);
 };
 
+/// Where a rank is in a mesh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_place {
+    /// sizeof(shardrec_place), set by the caller
+    pub struct_size: i64,
+    /// number in its sharding group: the rank that plans speak of
+    pub sharding_rank: i32,
+    /// ranks of a sharding group
+    pub sharding_size: i32,
+    /// number in its replica group: the number of the replica that it holds
+    pub replica_rank: i32,
+    /// ranks of a replica group: replicas
+    pub replica_size: i32,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_place>() == 24);
+    assert!(core::mem::align_of::<shardrec_place>() == 8);
+    assert!(core::mem::offset_of!(shardrec_place, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_place, sharding_rank) == 8);
+    assert!(core::mem::offset_of!(shardrec_place, sharding_size) == 12);
+    assert!(core::mem::offset_of!(shardrec_place, replica_rank) == 16);
+    assert!(core::mem::offset_of!(shardrec_place, replica_size) == 20);
+};
+impl shardrec_place {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_place {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_place = unsafe { core::mem::zeroed() };
+        made.struct_size = 24;
+        made
+    }
+}
+impl Default for shardrec_place {
+    fn default() -> shardrec_place {
+        shardrec_place::new()
+    }
+}
+
+/// A box: rows \[row, row + rows) x columns \[col, col + cols) of a table, owned by a rank.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_box {
+    /// sizeof(shardrec_box), set by the caller
+    pub struct_size: i64,
+    /// The C API's `shardrec_box.rank`.
+    pub rank: i32,
+    /// 0
+    pub reserved: i32,
+    /// The C API's `shardrec_box.row`.
+    pub row: i64,
+    /// The C API's `shardrec_box.rows`.
+    pub rows: i64,
+    /// The C API's `shardrec_box.col`.
+    pub col: i64,
+    /// The C API's `shardrec_box.cols`.
+    pub cols: i64,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_box>() == 48);
+    assert!(core::mem::align_of::<shardrec_box>() == 8);
+    assert!(core::mem::offset_of!(shardrec_box, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_box, rank) == 8);
+    assert!(core::mem::offset_of!(shardrec_box, reserved) == 12);
+    assert!(core::mem::offset_of!(shardrec_box, row) == 16);
+    assert!(core::mem::offset_of!(shardrec_box, rows) == 24);
+    assert!(core::mem::offset_of!(shardrec_box, col) == 32);
+    assert!(core::mem::offset_of!(shardrec_box, cols) == 40);
+};
+impl shardrec_box {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_box {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_box = unsafe { core::mem::zeroed() };
+        made.struct_size = 48;
+        made
+    }
+}
+impl Default for shardrec_box {
+    fn default() -> shardrec_box {
+        shardrec_box::new()
+    }
+}
+
+/// The bags of a rank's samples. It is read during the call that takes it. Members that are not set are zero:
+///
+/// shardrec_batch batch = {.struct_size = sizeof batch, .batch_size = 2, .values = &ids, .lengths = &lengths};
+///
+/// Bags are feature-major: all of feature 0, then feature 1, and so on, features as added to the model. All
+/// tensors are compact, one-dimensional, on the CPU (or, where a function says so, on a device).
+/// struct_size  sizeof(shardrec_batch); a smaller struct ends before members of a later release
+/// batch_size   samples of this rank, 0 to 2^31 - 1: rows of output 0
+/// values       \[ids\], at most 2^31 - 1 of them, INT32 or INT64, bag after bag. NULL: this rank has no more
+///              data; then batch_size is 0 and all others are NULL
+/// lengths      \[bags\], INT32 or INT64, whose sum is ids. bags: features \* batch_size, or the sum of batch_sizes
+/// offsets      in place of lengths: \[bags + 1\], INT32 or INT64, starting at 0, never falling, the last one
+///              the number of ids
+/// weights      \[ids\], FLOAT32, one per id; NULL: all 1
+/// batch_sizes  \[features\], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1; NULL: batch_size
+/// inverse      with batch_sizes: \[features \* batch_size\], INT32 or INT64, feature-major: the bag of each
+///              sample, in \[0, batch_sizes\[feature\])
+///
+/// batch_sizes and inverse are for batches in which many samples have the same bag, which is then given once
+/// (TorchRec's variable batch size). Row s of output 0 holds bag inverse\[f \* batch_size + s\] of each pooled
+/// feature f; the gradients of samples that share a bag are added up in ascending order, before anything
+/// else. A sequence feature's output holds the ids of its bags; its part of inverse is not read. Where all
+/// batch sizes are batch_size and inverse counts from 0, this is the batch without both, bit for bit.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_batch {
+    /// The C API's `shardrec_batch.struct_size`.
+    pub struct_size: i64,
+    /// The C API's `shardrec_batch.batch_size`.
+    pub batch_size: i64,
+    /// The C API's `shardrec_batch.values`.
+    pub values: *const shardrec_tensor,
+    /// The C API's `shardrec_batch.lengths`.
+    pub lengths: *const shardrec_tensor,
+    /// The C API's `shardrec_batch.offsets`.
+    pub offsets: *const shardrec_tensor,
+    /// The C API's `shardrec_batch.weights`.
+    pub weights: *const shardrec_tensor,
+    /// The C API's `shardrec_batch.batch_sizes`.
+    pub batch_sizes: *const shardrec_tensor,
+    /// The C API's `shardrec_batch.inverse`.
+    pub inverse: *const shardrec_tensor,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_batch>() == 64);
+    assert!(core::mem::align_of::<shardrec_batch>() == 8);
+    assert!(core::mem::offset_of!(shardrec_batch, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_batch, batch_size) == 8);
+    assert!(core::mem::offset_of!(shardrec_batch, values) == 16);
+    assert!(core::mem::offset_of!(shardrec_batch, lengths) == 24);
+    assert!(core::mem::offset_of!(shardrec_batch, offsets) == 32);
+    assert!(core::mem::offset_of!(shardrec_batch, weights) == 40);
+    assert!(core::mem::offset_of!(shardrec_batch, batch_sizes) == 48);
+    assert!(core::mem::offset_of!(shardrec_batch, inverse) == 56);
+};
+impl shardrec_batch {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_batch {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_batch = unsafe { core::mem::zeroed() };
+        made.struct_size = 64;
+        made
+    }
+}
+impl Default for shardrec_batch {
+    fn default() -> shardrec_batch {
+        shardrec_batch::new()
+    }
+}
+
+/// What is served.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_served {
+    /// sizeof(shardrec_served), set by the caller
+    pub struct_size: i64,
+    /// of the checkpoint
+    pub step: i64,
+    /// of the dense input; 0: no dense half that fits
+    pub dense_columns: i64,
+    /// per sample; 0: no dense half that fits
+    pub scores: i64,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_served>() == 32);
+    assert!(core::mem::align_of::<shardrec_served>() == 8);
+    assert!(core::mem::offset_of!(shardrec_served, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_served, step) == 8);
+    assert!(core::mem::offset_of!(shardrec_served, dense_columns) == 16);
+    assert!(core::mem::offset_of!(shardrec_served, scores) == 24);
+};
+impl shardrec_served {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_served {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_served = unsafe { core::mem::zeroed() };
+        made.struct_size = 32;
+        made
+    }
+}
+impl Default for shardrec_served {
+    fn default() -> shardrec_served {
+        shardrec_served::new()
+    }
+}
+
 extern "C" {
     /// Name of a status, such as "SHARDREC_TIMEOUT"; "unknown status" for any other number.
     /// Never NULL; static storage. Any thread. Since 0.1.
@@ -848,7 +1056,7 @@ extern "C" {
     /// major \* 1000 + minor of the API that the loaded library serves. Any thread. Since 0.1.
     pub fn shardrec_api_version() -> i32;
     /// What this library can do on this machine, as JSON:
-    /// {"version": "0.1.0", "api_version": 1, "engines": \["local", "gloo"\], "devices": \["cpu", "cuda"\],
+    /// {"version": "0.2.0", "api_version": 2, "engines": \["local", "gloo"\], "devices": \["cpu", "cuda"\],
     ///  "cuda_devices": \[{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
     ///                    "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}\],
     ///  "cuda_missing": "a sentence" | null,
@@ -863,7 +1071,7 @@ extern "C" {
     /// collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
     /// not installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
     /// Since 0.1.
-    pub fn shardrec_capabilities(out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_capabilities_json(out_text: *mut *mut c_char) -> shardrec_status;
     /// Handles of any kind that are open in this process, or closed with a call still inside.
     /// A test suite asserts that it ends at 0. Errors: INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_live_objects(out: *mut i64) -> shardrec_status;
@@ -886,9 +1094,9 @@ extern "C" {
     /// came in time, which is not an error. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
     /// Since 0.1.
     pub fn shardrec_log_next(timeout_ms: i32, out_level: *mut shardrec_log_level, out_rank: *mut i32, out_text: *mut *mut c_char) -> shardrec_status;
-    /// out: owned by the caller; may serve one call after another (progress starts anew with each).
+    /// Makes a control. options: NULL (no kind of options is for controls yet). out: owned by the caller; may serve one call after another (progress starts anew with each).
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_control_create(out: *mut *mut shardrec_control) -> shardrec_status;
+    pub fn shardrec_control_create(options: *const shardrec_options, out: *mut *mut shardrec_control) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; work that holds it goes on. Since 0.1.
     pub fn shardrec_control_destroy(control: *mut *mut shardrec_control);
     /// Asks the work to end with CANCELLED; it does so at its next block of about a MiB. Later work with
@@ -912,7 +1120,7 @@ extern "C" {
     /// at a multiple of 64 bytes, on a device of 256. out: owned by the caller.
     /// Errors: UNSUPPORTED (no CUDA plug-in), INVALID_ARGUMENT (no such device, an unknown type, negative
     /// bytes), OUT_OF_MEMORY, DEVICE_ERROR. May block while the device begins to be used. Since 0.1.
-    pub fn shardrec_memory_create(r#type: shardrec_device_type, device_id: i32, bytes: i64, out: *mut *mut shardrec_memory) -> shardrec_status;
+    pub fn shardrec_memory_create(r#type: shardrec_device_type, device_id: i32, bytes: i64, options: *const shardrec_options, out: *mut *mut shardrec_memory) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; tensors of it are valid no more. Memory of a device is
     /// given back behind what the legacy default stream of the device holds, which the library's own work on
     /// tensors in that stream's order is part of: nothing has to be waited for. What other streams do with it
@@ -936,7 +1144,7 @@ extern "C" {
     /// Errors: INVALID_ARGUMENT (tensors that differ, no such device, no stream of the device as far as CUDA can
     /// tell), UNSUPPORTED (no CUDA plug-in, two devices), OUT_OF_MEMORY, DEVICE_ERROR (of this copy or of earlier
     /// work on the device). Since 0.1.
-    pub fn shardrec_copy(to: *const shardrec_tensor, from: *const shardrec_tensor, stream: i64) -> shardrec_status;
+    pub fn shardrec_tensor_copy(to: *const shardrec_tensor, from: *const shardrec_tensor, stream: i64) -> shardrec_status;
     /// Makes an options handle with every key at its default.
     /// out: owned by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_options_create(kind: shardrec_options_kind, out: *mut *mut shardrec_options) -> shardrec_status;
@@ -967,16 +1175,18 @@ extern "C" {
     pub fn shardrec_options_get_text(options: *const shardrec_options, key: shardrec_option, out_text: *mut *mut c_char) -> shardrec_status;
     /// Makes a group of `ranks` ranks inside this process, ranks_per_node of which count as one node
     /// (rank r is on node r / ranks_per_node; the last node may be smaller).
-    /// ranks in \[1, 1024\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
+    /// ranks in \[1, 1024\], ranks_per_node in \[1, ranks\]. options: NULL (no kind of options is for groups yet). out:
+    /// owned by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_local_create(ranks: i32, ranks_per_node: i32, out: *mut *mut shardrec_local) -> shardrec_status;
+    pub fn shardrec_local_create(ranks: i32, ranks_per_node: i32, options: *const shardrec_options, out: *mut *mut shardrec_local) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; communicators made from it live on. Since 0.1.
     pub fn shardrec_local_destroy(group: *mut *mut shardrec_local);
     /// Joins the group as `rank`. Does not wait for the others: the first collective call does.
-    /// rank in \[0, ranks), each at most once per group. out: owned by the caller.
+    /// rank in \[0, ranks), each at most once per group. options: NULL (those of kind COMM are for processes;
+    /// deadlines are set by shardrec_comm_set_f64). out: owned by the caller.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, INVALID_STATE (the rank is taken), OUT_OF_MEMORY.
     /// Since 0.1.
-    pub fn shardrec_comm_create_local(group: *mut shardrec_local, rank: i32, out: *mut *mut shardrec_comm) -> shardrec_status;
+    pub fn shardrec_comm_create_local(group: *mut shardrec_local, rank: i32, options: *const shardrec_options, out: *mut *mut shardrec_comm) -> shardrec_status;
     /// Joins a group of ranks that are processes, or several in one process each on a thread of its own.
     /// Collective, blocking: returns when every rank has come, at most after the option
     /// COMM_SETUP_SECONDS.
@@ -1111,6 +1321,31 @@ extern "C" {
     /// its token keep the server. Without such, it ends within a second: ranks of other processes that
     /// have not closed their communicators take rank 0 for lost. Since 0.1.
     pub fn shardrec_rendezvous_destroy(rendezvous: *mut *mut shardrec_rendezvous);
+    /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
+    /// options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
+    /// keeps what it needs of comm and ends with it (abort, close, a dead peer).
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
+    /// it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; collections made on
+    /// it live on. Since 0.1.
+    pub fn shardrec_mesh_destroy(mesh: *mut *mut shardrec_mesh);
+    /// This rank's place. out: its struct_size is set; the members that fit in it are written.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+    pub fn shardrec_mesh_place(mesh: *const shardrec_mesh, out: *mut shardrec_place) -> shardrec_status;
+    /// Makes a communicator of the ranks of one of this rank's groups, numbered as shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
+    /// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
+    /// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
+    /// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
+    /// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
+    /// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
+    /// order: the mesh's may go before. out: owned by the caller.
+    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
+    /// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL, no group: only this rank; call again),
+    /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn shardrec_mesh_comm(mesh: *mut shardrec_mesh, group: shardrec_mesh_group, out: *mut *mut shardrec_comm) -> shardrec_status;
     /// Makes an empty model. options: NULL (no kind of options is for models yet). out: owned by the
     /// caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_model_create(options: *const shardrec_options, out: *mut *mut shardrec_model) -> shardrec_status;
@@ -1199,9 +1434,10 @@ extern "C" {
     /// Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_model_from_json(json: *const c_char, out: *mut *mut shardrec_model) -> shardrec_status;
     /// What the machines are: `ranks` ranks, ranks_per_node of which are one node.
-    /// ranks in \[1, 1048576\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
+    /// ranks in \[1, 1048576\], ranks_per_node in \[1, ranks\]. options: NULL (no kind of options is for topologies
+    /// yet). out: owned by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_topology_create(ranks: i32, ranks_per_node: i32, out: *mut *mut shardrec_topology) -> shardrec_status;
+    pub fn shardrec_topology_create(ranks: i32, ranks_per_node: i32, options: *const shardrec_options, out: *mut *mut shardrec_topology) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_topology_destroy(topology: *mut *mut shardrec_topology);
     /// The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
@@ -1217,26 +1453,27 @@ extern "C" {
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_plan_create(model: *const shardrec_model, topology: *const shardrec_topology, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
     /// Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
-    /// check that models and options are the same. What one rank gets wrong in its arguments, every rank
+    /// check that models and options are the same.
+    /// mesh: NULL, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
+    /// table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
+    /// is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments, every rank
     /// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
     /// (setup deadline).
-    /// Errors: as shardrec_plan_create; DISAGREEMENT (models or options differ; names a rank and the first
-    /// difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn shardrec_plan_collective(comm: *mut shardrec_comm, model: *const shardrec_model, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
-    /// Makes a plan without boxes, to be filled with shardrec_plan_add_box and
-    /// shardrec_plan_add_replicated. Errors: as shardrec_plan_create. Since 0.1.
-    pub fn shardrec_plan_create_empty(model: *const shardrec_model, topology: *const shardrec_topology, out: *mut *mut shardrec_plan) -> shardrec_status;
-    /// Adds the box rows \[row, row + rows) x columns \[col, col + cols) of a table, owned by `rank`.
+    /// Errors: as shardrec_plan_create; INVALID_ARGUMENT (also: a mesh of another communicator; only this rank), UNSUPPORTED
+    /// (see mesh), DISAGREEMENT (models or options differ; names a rank and the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn shardrec_plan_collective(comm: *mut shardrec_comm, mesh: *mut shardrec_mesh, model: *const shardrec_model, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
+    /// Makes a plan without boxes, to be filled with shardrec_plan_add_box and shardrec_plan_replicate.
+    /// options: NULL (no kind of options is for such plans yet). Errors: as shardrec_plan_create. Since 0.1.
+    pub fn shardrec_plan_create_empty(model: *const shardrec_model, topology: *const shardrec_topology, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
+    /// Adds a box of a table. It is read during the call.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the box is empty, leaves the table,
-    /// overlaps another box, or the table is replicated; OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_plan_add_box(plan: *mut shardrec_plan, table: i32, rank: i32, row: i64, rows: i64, col: i64, cols: i64) -> shardrec_status;
-    /// Replicates a table on all ranks. Errors: as shardrec_plan_add_box (the table has boxes).
-    /// Since 0.1.
-    pub fn shardrec_plan_add_replicated(plan: *mut shardrec_plan, table: i32) -> shardrec_status;
-    /// Says how the ranks of a replicated table learn of each other's gradients (SAMPLES, unless the plan's
-    /// options said otherwise). Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT (not replicated, not
-    /// SAMPLES, ROWS or DENSE). Since 0.1.
-    pub fn shardrec_plan_set_replication(plan: *mut shardrec_plan, table: i32, replication: shardrec_replication) -> shardrec_status;
+    /// overlaps another box, or the table is replicated; UNSUPPORTED (members that this release does not know
+    /// are not zero), OUT_OF_MEMORY. Since 0.1.
+    pub fn shardrec_plan_add_box(plan: *mut shardrec_plan, table: i32, r#box: *const shardrec_box) -> shardrec_status;
+    /// Replicates a table on all ranks, which learn of each other's gradients in the way that replication
+    /// says; of a table that is replicated already, this sets the way. Errors: INVALID_HANDLE, CLOSED, BUSY;
+    /// INVALID_ARGUMENT (the table has boxes; not SAMPLES, ROWS or DENSE). Since 0.2.
+    pub fn shardrec_plan_replicate(plan: *mut shardrec_plan, table: i32, replication: shardrec_replication) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_plan_destroy(plan: *mut *mut shardrec_plan);
     /// Checks that every cell of every table has exactly one owner, or its table is replicated. (Creating a
@@ -1246,9 +1483,10 @@ extern "C" {
     /// Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_plan_box_count(plan: *const shardrec_plan, table: i32, out: *mut i32) -> shardrec_status;
-    /// Box `box` of a table, ordered by first row, then first column. Each out may be NULL.
+    /// Box `box` of a table, ordered by first row, then first column. out: its struct_size is set; the members
+    /// that fit in it are written.
     /// Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1.
-    pub fn shardrec_plan_box(plan: *const shardrec_plan, table: i32, r#box: i32, out_rank: *mut i32, out_row: *mut i64, out_rows: *mut i64, out_col: *mut i64, out_cols: *mut i64) -> shardrec_status;
+    pub fn shardrec_plan_box(plan: *const shardrec_plan, table: i32, r#box: i32, out: *mut shardrec_box) -> shardrec_status;
     /// Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
     /// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
     /// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
@@ -1275,16 +1513,22 @@ extern "C" {
     pub fn shardrec_plan_from_json(model: *const shardrec_model, json: *const c_char, out: *mut *mut shardrec_plan) -> shardrec_status;
     /// Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
     /// model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
-    /// caller; keeps what it needs of comm, copies model and plan.
+    /// caller; keeps what it needs of comm and mesh, copies model and plan.
+    /// mesh: NULL, or a mesh of comm (else INVALID_ARGUMENT, on this rank only): one replica per sharding group, whose
+    /// ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica and are
+    /// collective over its sharding group; saves and loads are over the whole mesh. What one sharding group
+    /// refuses, all ranks of the mesh refuse. Model, plan and the options that decide which numbers come out
+    /// (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on all ranks of the
+    /// mesh, else DISAGREEMENT on all of them, naming rank and option.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
     /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
     /// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
     /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
     /// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
     /// bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
-    /// plug-in), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
+    /// plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
     /// different models, plans or options), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn shardrec_collection_create(comm: *mut shardrec_comm, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
+    pub fn shardrec_collection_create(comm: *mut shardrec_comm, mesh: *mut shardrec_mesh, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
     /// blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1.
     pub fn shardrec_collection_destroy(collection: *mut *mut shardrec_collection);
@@ -1299,23 +1543,41 @@ extern "C" {
     /// DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
     /// ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
     /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
-    pub fn shardrec_collection_synchronize(collection: *mut shardrec_collection) -> shardrec_status;
-    /// Sets the learning rate of all tables from the next backward on, in place of what their optimizers
-    /// say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
-    /// Since 0.1.
-    pub fn shardrec_collection_set_learning_rate(collection: *mut shardrec_collection, learning_rate: f64) -> shardrec_status;
-    /// Sets the learning rate of one table. As shardrec_collection_set_learning_rate; NOT_FOUND (table).
-    /// Since 0.1.
-    pub fn shardrec_collection_set_table_learning_rate(collection: *mut shardrec_collection, table: i32, learning_rate: f64) -> shardrec_status;
+    pub fn shardrec_collection_wait_device(collection: *mut shardrec_collection) -> shardrec_status;
+    /// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
+    /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
+    /// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
+    /// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
+    /// of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
+    /// the collection is as before (set what differs and call again). Local SGD with averaging, as
+    /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
+    /// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
+    /// a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
+    /// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+    /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
+    /// averaged in part, or waits for a rank that has stopped.
+    /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_STATE, DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn shardrec_collection_sync_replicas(collection: *mut shardrec_collection) -> shardrec_status;
+    /// Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what
+    /// their optimizers say; set the same on all ranks before the same step, else that backward is
+    /// INVALID_BATCH. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT (not finite,
+    /// negative). Since 0.1.
+    pub fn shardrec_collection_set_learning_rate(collection: *mut shardrec_collection, table: i32, learning_rate: f64) -> shardrec_status;
+    /// The learning rate that the next backward uses for a table. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND
+    /// (table), INVALID_ARGUMENT. Since 0.2.
+    pub fn shardrec_collection_learning_rate(collection: *const shardrec_collection, table: i32, out: *mut f64) -> shardrec_status;
     /// Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
     /// its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
-    /// accumulate comes while it is frozen are never applied, also where it is trained again before the
+    /// backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again before the
     /// next backward; those that were accumulated before are dropped by a backward that comes while it is
     /// frozen, and applied by one that comes after it is trained again.
     /// Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_collection_set_frozen(collection: *mut shardrec_collection, table: i32, frozen: i32) -> shardrec_status;
+    /// Whether a table is frozen (1) or trained (0). Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table),
+    /// INVALID_ARGUMENT. Since 0.2.
+    pub fn shardrec_collection_frozen(collection: *const shardrec_collection, table: i32, out: *mut i32) -> shardrec_status;
     /// Reads rows \[row, row + rows) of a table into out, float32, \[rows, width\], any row stride, unit column
     /// stride; weights of 16 bits are widened.
     /// Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
@@ -1323,27 +1585,27 @@ extern "C" {
     /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
     /// shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn shardrec_collection_read(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, out: *const shardrec_tensor) -> shardrec_status;
-    /// Writes rows \[row, row + rows) of a table from values, as shardrec_collection_read; weights of 16 bits
+    pub fn shardrec_collection_read_range(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, out: *const shardrec_tensor) -> shardrec_status;
+    /// Writes rows \[row, row + rows) of a table from values, as shardrec_collection_read_range; weights of 16 bits
     /// are rounded to nearest. Writing states too is a warm start. Ranges of several
     /// ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
-    /// Errors: as shardrec_collection_read. Since 0.1.
-    pub fn shardrec_collection_write(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, values: *const shardrec_tensor) -> shardrec_status;
+    /// Errors: as shardrec_collection_read_range. Since 0.1.
+    pub fn shardrec_collection_write_range(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, values: *const shardrec_tensor) -> shardrec_status;
     /// Reads the rows of a table that ids name, in their order, into out, float32, \[ids, width\], any row
-    /// stride, unit column stride; as shardrec_collection_read otherwise.
+    /// stride, unit column stride; as shardrec_collection_read_range otherwise.
     /// ids: INT32 or INT64 \[n\], compact, rows of the table in any order, any of them more than once; NULL
     /// or empty: this rank asks for nothing, and out may be NULL. Each rank asks for what it wants, also of
     /// another table or part. Ids are checked on the rank that gives them: one that is no row is
     /// INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
     /// wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
-    /// Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read.
+    /// Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read_range.
     /// Since 0.1.
     pub fn shardrec_collection_read_rows(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, ids: *const shardrec_tensor, out: *const shardrec_tensor) -> shardrec_status;
     /// Writes the rows of a table that ids name from values, float32, \[ids, width\]; ids and values as in
-    /// shardrec_collection_read_rows, values rounded as shardrec_collection_write does. Where a row is
+    /// shardrec_collection_read_rows, values rounded as shardrec_collection_write_range does. Where a row is
     /// written more than once, the last entry of the highest rank stays. Replicas are all written.
     /// After an error that ends the communicator, some of the rows may have been written. Collective,
-    /// blocking (the step deadline holds for each block). Errors: as shardrec_collection_read. Since 0.1.
+    /// blocking (the step deadline holds for each block). Errors: as shardrec_collection_read_range. Since 0.1.
     pub fn shardrec_collection_write_rows(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, ids: *const shardrec_tensor, values: *const shardrec_tensor) -> shardrec_status;
     /// Saves weights, optimizer states, step count, learning rates and frozen tables that were set by
     /// calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
@@ -1371,13 +1633,10 @@ extern "C" {
     /// DISAGREEMENT (ranks name different directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_load(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
-    /// A counter. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
-    pub fn shardrec_collection_stat_i64(collection: *const shardrec_collection, stat: shardrec_collection_stat, out: *mut i64) -> shardrec_status;
-    /// A counter of one table. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any
-    /// thread. Since 0.1.
-    pub fn shardrec_collection_table_stat_i64(collection: *const shardrec_collection, table: i32, stat: shardrec_table_stat, out: *mut i64) -> shardrec_status;
-    /// A time in seconds. As shardrec_collection_stat_i64. Since 0.1.
-    pub fn shardrec_collection_stat_f64(collection: *const shardrec_collection, stat: shardrec_collection_stat, out: *mut f64) -> shardrec_status;
+    /// A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
+    /// sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,
+    /// CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any thread. Since 0.2.
+    pub fn shardrec_collection_stat(collection: *const shardrec_collection, stat: shardrec_stat, table: i32, out: *mut f64) -> shardrec_status;
     /// Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
     /// LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or NULL. out: owned by the caller;
     /// keeps the collection's tables alive.
@@ -1394,38 +1653,15 @@ extern "C" {
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (no stream of the device, as far as CUDA can tell),
     /// DEVICE_ERROR. Since 0.1.
     pub fn shardrec_lookup_set_stream(lookup: *mut shardrec_lookup, stream: i64) -> shardrec_status;
-    /// Starts the exchange of a batch's ids.
-    /// batch_size: samples of this rank, 0 to 2^31 - 1.
-    /// values: \[ids\], at most 2^31 - 1 of them, INT32 or INT64, bag after bag, in the order of lengths.
-    /// values NULL: this rank has no more data (batch_size must be 0, lengths and weights NULL); it still
-    /// takes part in steps.
-    /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
-    /// feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
-    /// weights: \[ids\], FLOAT32, one per id; NULL: all 1.
-    /// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it
-    /// returns (unless BORROW).
+    /// Starts the exchange of a batch's ids. The ids are read before it returns (unless BORROW); ranks may mix
+    /// lengths, offsets, and batch sizes of features. A rank whose batch has no values takes part in steps all
+    /// the same.
     /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
-    /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
-    /// communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
-    /// the lookup has begun and not forwarded. Since 0.1.
-    pub fn shardrec_lookup_begin(lookup: *mut shardrec_lookup, batch_size: i64, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
-    /// As shardrec_lookup_begin, with offsets in place of lengths: \[features \* batch_size + 1\], INT32 or
-    /// INT64, starting at 0, never falling, the last one the number of ids. Since 0.1.
-    pub fn shardrec_lookup_begin_offsets(lookup: *mut shardrec_lookup, batch_size: i64, values: *const shardrec_tensor, offsets: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
-    /// As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
-    /// the same bag, it is given once (TorchRec's variable batch size).
-    /// batch_size: samples of this rank, rows of output 0.
-    /// batch_sizes: \[features\], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1.
-    /// inverse: \[features \* batch_size\], INT32 or INT64, feature-major: the bag of each sample, in
-    /// \[0, batch_sizes\[feature\]). Row s of output 0 holds bag inverse\[f \* batch_size + s\] of each pooled
-    /// feature f; the gradients of samples that share a bag are added up in ascending order, before
-    /// anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
-    /// not read.
-    /// lengths: \[sum of batch_sizes\], feature-major. values, weights: as shardrec_lookup_begin; values
-    /// NULL: no more data (batch_size 0, all others NULL).
-    /// Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit
-    /// for bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1.
-    pub fn shardrec_lookup_begin_variable(lookup: *mut shardrec_lookup, batch_size: i64, batch_sizes: *const shardrec_tensor, inverse: *const shardrec_tensor, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
+    /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (batch NULL or
+    /// of a size that is none: nothing was begun), UNSUPPORTED (members that this release does not know are not zero:
+    /// likewise), OUT_OF_MEMORY and a dead communicator; every defect of the batch is this rank's verdict,
+    /// told by forward. INVALID_STATE when the lookup has begun and not forwarded. Since 0.2.
+    pub fn shardrec_lookup_begin(lookup: *mut shardrec_lookup, batch: *const shardrec_batch) -> shardrec_status;
     /// Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
     /// pooled features: \[batch_size, width\] (shardrec_model_feature_columns). Output 1 + k, the k-th
     /// sequence feature (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in
@@ -1458,114 +1694,55 @@ extern "C" {
     /// INVALID_ARGUMENT (the gradient given before, if any, stays), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_lookup_set_gradient(lookup: *mut shardrec_lookup, output: i32, gradient: *const shardrec_tensor) -> shardrec_status;
     /// Sends this rank's gradients now, so that they travel while the host computes what the tables do not
-    /// need, such as the backward of its bottom layers. backward, or accumulate, then does the rest of the
+    /// need, such as the backward of its bottom layers. backward then does the rest of the
     /// step: the same bits as without this call. A rank may call it or not, whatever the others do.
-    /// accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
-    /// one, as well as skip, is INVALID_STATE (nothing has changed: call the right one).
+    /// update: APPLY or ACCUMULATE, as backward will be given; it is sent along, and a backward with another
+    /// one is INVALID_STATE (nothing has changed: call it with this one).
     /// The step has the learning rates and frozen tables of now: what is set before backward counts from
     /// the next step on. The gradient of an output that is missing is told by backward, as without this
-    /// call. Gradients that are BORROWed must stay, unchanged, until backward (or accumulate) has returned,
+    /// call. Gradients that are BORROWed must stay, unchanged, until backward has returned,
     /// or the lookup is destroyed: other ranks may read them in the meantime.
     /// Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
     /// nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
-    /// another lookup, reads and writes of rows, shardrec_collection_sync): INVALID_STATE, nothing has
+    /// another lookup, reads and writes of rows, shardrec_collection_sync_replicas): INVALID_STATE, nothing has
     /// changed. begin and set_gradient of other lookups are fine.
     /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
     /// nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
     /// INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
-    pub fn shardrec_lookup_send_gradients(lookup: *mut shardrec_lookup, accumulate: i32) -> shardrec_status;
-    /// Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
+    pub fn shardrec_lookup_send_gradients(lookup: *mut shardrec_lookup, update: shardrec_update) -> shardrec_status;
+    /// Ends the batch: exchanges the gradients and does with them what update says. The lookup is then idle.
+    /// All ranks give the same update, but that one SKIP is enough: with any other mixture the step is INVALID_BATCH on
+    /// all ranks and changes nothing, what is kept included.
+    ///
+    /// APPLY: one optimizer step on every row that some rank's batch touched, by the sum of its gradients and
+    /// of those that were kept.
     /// Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
     /// the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
     /// updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
-    /// was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
-    /// applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
+    /// was not called) makes this INVALID_BATCH on all ranks.
+    ///
+    /// ACCUMULATE: the gradients are kept. The next step that is applied, of any lookup of the collection,
+    /// adds its own and applies the sum (not divided by the number of lookups); gradients were scaled and clamped
+    /// lookup by lookup. Summed row by row in the order of the calls: the same bits under every plan. Lookups
+    /// between see the weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen)
+    /// nothing is kept: its gradients of this lookup are dropped for good.
+    ///
+    /// SKIP: no rank applies or keeps anything, and this returns OK on all of them: shardrec_collection_step
+    /// tells. No gradient is needed.
+    ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
     /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup) -> shardrec_status;
-    /// In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
-    /// collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
-    /// step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
-    /// backward, else the step is INVALID_BATCH on all of them and changes nothing, what is kept included.
-    /// Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
-    /// weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen) nothing is
-    /// kept: its gradients of this lookup are dropped for good. As shardrec_lookup_backward.
-    /// Since 0.1.
-    pub fn shardrec_lookup_accumulate(lookup: *mut shardrec_lookup) -> shardrec_status;
+    pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup, update: shardrec_update) -> shardrec_status;
     /// The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
     /// of a bag, the sum over columns of its row, as it was just before the step of this backward, times
     /// the output gradient of the bag, divided by the bag's length for MEAN; neither divided by
     /// GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
     /// weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
-    /// after backward (or accumulate), up to the next begin.
+    /// after backward, up to the next begin.
     /// out: \[ids\], FLOAT32, compact, in the order of values, on the CPU (or a device, see above). Not
     /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_lookup_weight_gradient(lookup: *const shardrec_lookup, out: *const shardrec_tensor) -> shardrec_status;
-    /// In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward;
-    /// INVALID_STATE also after send_gradients. Since 0.1.
-    pub fn shardrec_lookup_skip(lookup: *mut shardrec_lookup) -> shardrec_status;
-    /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
-    /// options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
-    /// keeps what it needs of comm and ends with it (abort, close, a dead peer).
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
-    /// it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
-    /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; collections made on
-    /// it live on. Since 0.1.
-    pub fn shardrec_mesh_destroy(mesh: *mut *mut shardrec_mesh);
-    /// This rank's number in its sharding group (the rank that plans speak of) and in its replica group
-    /// (the number of the replica it holds); the sizes of the groups. Each out may be NULL.
-    /// Errors: INVALID_HANDLE, CLOSED. Any thread. Since 0.1.
-    pub fn shardrec_mesh_place(mesh: *const shardrec_mesh, out_sharding_rank: *mut i32, out_sharding_size: *mut i32, out_replica_rank: *mut i32, out_replica_size: *mut i32) -> shardrec_status;
-    /// Makes a communicator of the ranks of this rank's sharding group, or replica group, numbered as
-    /// shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
-    /// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
-    /// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
-    /// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
-    /// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
-    /// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
-    /// order: the mesh's may go before. out: owned by the caller.
-    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
-    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
-    /// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL: only this rank; call again),
-    /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn shardrec_mesh_sharding_comm(mesh: *mut shardrec_mesh, out: *mut *mut shardrec_comm) -> shardrec_status;
-    /// The C API's `shardrec_mesh_replica_comm`.
-    pub fn shardrec_mesh_replica_comm(mesh: *mut shardrec_mesh, out: *mut *mut shardrec_comm) -> shardrec_status;
-    /// Plans the model for a mesh: for the ranks of a sharding group, the same plan on all ranks, as
-    /// shardrec_collection_create_on_mesh takes it. No table is replicated, for a mesh holds none that
-    /// are: AUTO and MIXED take other kinds, DATA_PARALLEL is UNSUPPORTED. options: kind PLAN or NULL. As
-    /// shardrec_plan_collective. Collective over the mesh, blocking (setup deadline).
-    /// Errors: as shardrec_plan_collective; UNSUPPORTED (also: a table that may only be replicated).
-    /// Since 0.1.
-    pub fn shardrec_plan_collective_on_mesh(mesh: *mut shardrec_mesh, model: *const shardrec_model, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
-    /// As shardrec_collection_create, one replica per sharding group: the plan is for sharding_group_size
-    /// ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
-    /// are collective over its sharding group.
-    /// What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
-    /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
-    /// compressions) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming rank
-    /// and option.
-    /// Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
-    /// Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1.
-    pub fn shardrec_collection_create_on_mesh(mesh: *mut shardrec_mesh, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
-    /// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
-    /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
-    /// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
-    /// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
-    /// of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
-    /// the collection is as before (set what differs and call again). Local SGD with averaging, as
-    /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
-    /// their step (shardrec_lookup_accumulate) are not averaged. On a collection without
-    /// a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
-    /// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
-    /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
-    /// averaged in part, or waits for a rank that has stopped.
-    /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_STATE, DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn shardrec_collection_sync(collection: *mut shardrec_collection) -> shardrec_status;
     /// Makes an empty set of parameters. options: kind DDP or NULL. out: owned by the caller. Not
     /// collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_ddp_create(comm: *mut shardrec_comm, options: *const shardrec_options, out: *mut *mut shardrec_ddp) -> shardrec_status;
@@ -1581,14 +1758,14 @@ extern "C" {
     /// name: UTF-8, not empty, unique. out_index: counts from 0; may be NULL. Not collective.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, UNSUPPORTED
     /// (dtype, device), OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_ddp_add_parameter(ddp: *mut shardrec_ddp, name: *const c_char, parameter: *const shardrec_tensor, gradient: *const shardrec_tensor, out_index: *mut i64) -> shardrec_status;
+    pub fn shardrec_ddp_add_parameter(ddp: *mut shardrec_ddp, name: *const c_char, parameter: *const shardrec_tensor, gradient: *const shardrec_tensor, out_index: *mut i32) -> shardrec_status;
     /// Adds all parameters of a stack as "\<name\>.layer.\<l\>.weight" and ".bias". From then on
     /// shardrec_mlp_backward marks them ready, layer by layer, in steps that have begun; backward a second
     /// time in a step with sync is INVALID_STATE there. No layer is added to the stack afterwards; it may
     /// be destroyed before the set. A stack is in one set at a time. out_first: index of its first
     /// parameter; may be NULL. Not collective. Errors: as shardrec_ddp_add_parameter; INVALID_STATE (no
     /// layer; in another set already). Since 0.1.
-    pub fn shardrec_ddp_add_mlp(ddp: *mut shardrec_ddp, name: *const c_char, mlp: *mut shardrec_mlp, out_first: *mut i64) -> shardrec_status;
+    pub fn shardrec_ddp_add_mlp(ddp: *mut shardrec_ddp, name: *const c_char, mlp: *mut shardrec_mlp, out_first: *mut i32) -> shardrec_status;
     /// The gradients of all parameters that are added without one lie one behind the other in this tensor,
     /// in the order of adding: compact, of their dtype, as many elements as they have together (checked by
     /// commit). Its memory stays the host's and in place until the handle is destroyed. Before commit; not
@@ -1613,11 +1790,11 @@ extern "C" {
     pub fn shardrec_ddp_commit(ddp: *mut shardrec_ddp) -> shardrec_status;
     /// A view of a parameter's gradient, valid until the handle is destroyed; after commit.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Any thread. Since 0.1.
-    pub fn shardrec_ddp_gradient(ddp: *const shardrec_ddp, index: i64, out: *mut shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_ddp_gradient(ddp: *const shardrec_ddp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// The bucket that a parameter is in, from 0 in the order of sending; with DDP_ORDER RECORDED another
     /// one from the second step on. Errors: as shardrec_ddp_gradient. Any thread, but not during begin.
     /// Since 0.1.
-    pub fn shardrec_ddp_bucket_of(ddp: *const shardrec_ddp, index: i64, out: *mut i32) -> shardrec_status;
+    pub fn shardrec_ddp_bucket_of(ddp: *const shardrec_ddp, index: i32, out: *mut i32) -> shardrec_status;
     /// Begins a step. sync 1: its gradients are reduced; 0: nothing is sent, and what was marked ready counts
     /// as used in the next step with sync. The same on all ranks. Not blocking, but once: with DDP_ORDER
     /// RECORDED the second step with sync begins with an exchange.
@@ -1629,12 +1806,12 @@ extern "C" {
     /// thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
     /// INVALID_STATE (before begin, after end, a second time in a step with sync: names the parameter;
     /// those before it in the range are marked). Since 0.1.
-    pub fn shardrec_ddp_mark_ready(ddp: *mut shardrec_ddp, first: i64, count: i64) -> shardrec_status;
+    pub fn shardrec_ddp_mark_ready(ddp: *mut shardrec_ddp, first: i32, count: i32) -> shardrec_status;
     /// This rank's batch does not use parameters \[first, first + count): zeros are sent, unless a step
     /// without sync before has used them. With DDP_UNUSED MARK or ZERO; those not marked when the step ends
     /// are unused likewise. Errors: as shardrec_ddp_mark_ready; INVALID_STATE with DDP_UNUSED ERROR.
     /// Any thread. Since 0.1.
-    pub fn shardrec_ddp_mark_unused(ddp: *mut shardrec_ddp, first: i64, count: i64) -> shardrec_status;
+    pub fn shardrec_ddp_mark_unused(ddp: *mut shardrec_ddp, first: i32, count: i32) -> shardrec_status;
     /// Ends the host's part of a step: nothing is marked any more, and what is left is sent. Waits for nobody
     /// but for a peer that has not taken the gradients of the step before yet.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1.
@@ -1676,7 +1853,7 @@ extern "C" {
     /// destroyed; after commit. state: MOMENTUM_SGD 0 the momentum; ADAGRAD 0 the sum; ADAM and LAMB 0 the
     /// mean, 1 the mean of squares. Checkpoints have them, and the number of steps.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Since 0.1.
-    pub fn shardrec_ddp_state(ddp: *const shardrec_ddp, index: i64, state: i32, out: *mut shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_ddp_state(ddp: *const shardrec_ddp, index: i32, state: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
     /// between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, DISAGREEMENT (names the first
     /// parameter and rank that differ from rank 0, the same on all ranks), OUT_OF_MEMORY, MISMATCH,
@@ -1692,7 +1869,7 @@ extern "C" {
     /// bytes_sent (to all peers), seconds (from sending to the end). Between steps. out_text: freed by the caller
     /// with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_ddp_statistics(ddp: *mut shardrec_ddp, out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_ddp_statistics_json(ddp: *mut shardrec_ddp, out_text: *mut *mut c_char) -> shardrec_status;
     /// Makes an empty stack of linear layers. inputs in \[1, 65536\]: columns of its input.
     /// options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
     /// ACCUMULATE_GRADIENTS).
@@ -1735,7 +1912,7 @@ extern "C" {
     /// Gradients of the parameters and of the input, for the batch of the last forward. output_gradient as
     /// output; input_gradient as input, or NULL when it is not wanted.
     /// Gradients of the parameters are overwritten. With the option ACCUMULATE_GRADIENTS they are added
-    /// to, as in PyTorch, until shardrec_mlp_zero_gradient: what this batch alone would give is added in
+    /// to, as in PyTorch, until shardrec_mlp_zero_gradients: what this batch alone would give is added in
     /// float32 to what is there, zero at first, so that the sum over micro-batches is in the order of the
     /// calls. For the mean, divide output_gradient by their number; reduce over ranks once, after the last
     /// one. It keeps one more copy of the weights' size. input_gradient is always overwritten: it belongs
@@ -1745,7 +1922,7 @@ extern "C" {
     pub fn shardrec_mlp_backward(mlp: *mut shardrec_mlp, output_gradient: *const shardrec_tensor, input_gradient: *const shardrec_tensor) -> shardrec_status;
     /// Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
     /// gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
-    pub fn shardrec_mlp_zero_gradient(mlp: *mut shardrec_mlp) -> shardrec_status;
+    pub fn shardrec_mlp_zero_gradients(mlp: *mut shardrec_mlp) -> shardrec_status;
     /// One optimizer step on all parameters with their gradients, which stay as they are. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1.
     pub fn shardrec_mlp_step(mlp: *mut shardrec_mlp) -> shardrec_status;
@@ -1920,29 +2097,30 @@ extern "C" {
     /// out: a copy, owned by the caller. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn shardrec_scorer_model(scorer: *const shardrec_scorer, out: *mut *mut shardrec_model) -> shardrec_status;
-    /// The step of the checkpoint that is served, columns of the dense input of shardrec_scorer_predict, and
-    /// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Each may be
-    /// NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
-    pub fn shardrec_scorer_info(scorer: *const shardrec_scorer, out_step: *mut i64, out_dense_columns: *mut i64, out_scores: *mut i64) -> shardrec_status;
+    /// What is served now. out: its struct_size is set; the members that fit in it are written.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Since 0.1.
+    pub fn shardrec_scorer_info(scorer: *const shardrec_scorer, out: *mut shardrec_served) -> shardrec_status;
     /// Looks up a batch and writes one of its outputs.
-    /// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
-    /// lengths, weights: as shardrec_lookup_begin; weights may be NULL. out: \[batch_size, width\] or, of a
+    /// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch: on the CPU,
+    /// values are not NULL. out: \[batch_size, width\] or, of a
     /// sequence, \[ids of the feature, dim\]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
     /// unit column stride, any row stride \>= columns. out_step: the step of the checkpoint that has answered;
     /// may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
-    /// Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
+    /// Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out; batch NULL or of a size that
+    /// is none), UNSUPPORTED (members of batch that this release does not know are not zero); INVALID_BATCH, with table,
     /// feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_scorer_lookup(scorer: *const shardrec_scorer, output: i32, batch_size: i64, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
+    pub fn shardrec_scorer_lookup(scorer: *const shardrec_scorer, output: i32, batch: *const shardrec_batch, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
     /// Scores a batch: probabilities, or logits with the option LOGITS.
-    /// dense: \[batch_size, dense columns\] (shardrec_scorer_info), FLOAT32, unit column stride. Others: as
-    /// shardrec_scorer_lookup. out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
+    /// batch: as shardrec_scorer_lookup. dense: \[batch_size, dense columns\] (shardrec_scorer_info), FLOAT32,
+    /// unit column stride. out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
     /// one score also \[batch_size\]. out_step: as shardrec_scorer_lookup.
     /// Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
     /// missing: the sentence says why). Since 0.1.
-    pub fn shardrec_scorer_predict(scorer: *const shardrec_scorer, batch_size: i64, dense: *const shardrec_tensor, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
-    /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. out: owned by the caller.
+    pub fn shardrec_scorer_predict(scorer: *const shardrec_scorer, batch: *const shardrec_batch, dense: *const shardrec_tensor, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
+    /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. options: NULL (no kind of
+    /// options is for metrics yet). out: owned by the caller.
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_metrics_create(comm: *mut shardrec_comm, out: *mut *mut shardrec_metrics) -> shardrec_status;
+    pub fn shardrec_metrics_create(comm: *mut shardrec_comm, options: *const shardrec_options, out: *mut *mut shardrec_metrics) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_metrics_destroy(metrics: *mut *mut shardrec_metrics);
     /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].
@@ -1974,7 +2152,7 @@ extern "C" {
     /// Families are added by later releases, never renamed. out_text: freed by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
     /// Since 0.1.
-    pub fn shardrec_metrics_text(out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_counters_text(out_text: *mut *mut c_char) -> shardrec_status;
     /// Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
     /// was taken before is forgotten.
     /// events: how many are kept, in \[1, 2^24\], of 40 bytes each, allocated at once; when there are more,
@@ -2031,18 +2209,18 @@ extern "C" {
     /// per id, and the row and 4 bytes of state twice.
     /// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
     /// CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1.
-    pub fn shardrec_probe(threads: i32, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_probe_json(threads: i32, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
     /// This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
     /// Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
     /// Since 0.1.
-    pub fn shardrec_probe_cached(out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_probe_cached_json(out_text: *mut *mut c_char) -> shardrec_status;
     /// Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
     /// random rows by row size. Nothing is kept: kernels of devices need no profile. Takes about a second,
     /// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have nothing
     /// else to do.
     /// device: as SHARDREC_OPTION_DEVICE, in \[0, 1023\].
     /// control: progress and cancellation, NULL for none.
-    /// out_text: freed by the caller; a JSON object in the form of shardrec_probe's, of
+    /// out_text: freed by the caller; a JSON object in the form of shardrec_probe_json's, of
     /// "version"       1
     /// "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes",
     ///                 "l2_bytes"}
@@ -2057,5 +2235,5 @@ extern "C" {
     /// Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
     /// installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
     /// INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1.
-    pub fn shardrec_probe_device(device: i32, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_probe_device_json(device: i32, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
 }

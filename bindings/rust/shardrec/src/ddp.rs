@@ -73,7 +73,7 @@ impl Ddp {
 
     /// Adds a parameter of a shape, row after row, in the same order on every rank, and returns its index. Its gradient
     /// lies in the library's memory, or in that of set_flat_gradient.
-    pub fn add_parameter<T: Element>(&mut self, name: &str, shape: &[usize], values: Vec<T>) -> Result<i64> {
+    pub fn add_parameter<T: Element>(&mut self, name: &str, shape: &[usize], values: Vec<T>) -> Result<i32> {
         let name = c_text(name)?;
         let memory = Memory::new(values, shape)?;
         let mut out = 0;
@@ -92,7 +92,7 @@ impl Ddp {
     }
 
     /// Adds the parameters of a stack of layers, whose backward marks them, and returns the first one's index.
-    pub fn add_mlp(&mut self, name: &str, mlp: &Mlp) -> Result<i64> {
+    pub fn add_mlp(&mut self, name: &str, mlp: &Mlp) -> Result<i32> {
         let name = c_text(name)?;
         let mut out = 0;
         check(unsafe { sys::shardrec_ddp_add_mlp(self.raw, name.as_ptr(), mlp.0, &mut out) })?;
@@ -116,7 +116,7 @@ impl Ddp {
     }
 
     /// Of a parameter that was added; those of stacks are [`Mlp::parameter`]'s.
-    fn memory(&self, index: i64) -> Result<&Memory> {
+    fn memory(&self, index: i32) -> Result<&Memory> {
         let found = usize::try_from(index).ok().and_then(|index| self.parameters.get(index)?.as_ref());
         found.ok_or_else(|| {
             refusal(ErrorKind::NotFound, format!("there is no parameter {index} of the host's"))
@@ -124,20 +124,20 @@ impl Ddp {
     }
 
     /// The values of a parameter that was added, copied: a checkpoint's load writes them too. Between steps.
-    pub fn parameter<T: Element>(&self, index: i64) -> Result<Vec<T>> {
+    pub fn parameter<T: Element>(&self, index: i32) -> Result<Vec<T>> {
         self.require_idle()?;
         self.memory(index)?.copied()
     }
 
     /// Writes a parameter that was added: as many values as it has elements. Between steps.
-    pub fn set_parameter<T: Element>(&mut self, index: i64, values: &[T]) -> Result<()> {
+    pub fn set_parameter<T: Element>(&mut self, index: i32, values: &[T]) -> Result<()> {
         self.require_idle()?;
         // SAFETY: no step is open; &mut self.
         unsafe { self.memory(index)?.set(values) }
     }
 
     /// The gradient of a parameter that was added; after commit, between steps.
-    pub fn gradient<T: Element>(&self, index: i64) -> Result<&[T]> {
+    pub fn gradient<T: Element>(&self, index: i32) -> Result<&[T]> {
         self.require_idle()?;
         let (data, elements) = self.gradient_place::<T>(index)?;
         // SAFETY: of gradient_place; nobody writes between steps.
@@ -145,13 +145,13 @@ impl Ddp {
     }
 
     /// The same, to write.
-    pub fn gradient_mut<T: Element>(&mut self, index: i64) -> Result<&mut [T]> {
+    pub fn gradient_mut<T: Element>(&mut self, index: i32) -> Result<&mut [T]> {
         self.require_idle()?;
         self.gradient_slice(index)
     }
 
     /// Where a gradient lies: compact, of the parameter's dtype and size, until the set is destroyed.
-    fn gradient_place<T: Element>(&self, index: i64) -> Result<(*mut T, usize)> {
+    fn gradient_place<T: Element>(&self, index: i32) -> Result<(*mut T, usize)> {
         let memory = self.memory(index)?;
         memory.require::<T>()?;
         let mut out = empty();
@@ -161,14 +161,14 @@ impl Ddp {
         Ok((data, memory.elements()))
     }
 
-    fn gradient_slice<T: Element>(&mut self, index: i64) -> Result<&mut [T]> {
+    fn gradient_slice<T: Element>(&mut self, index: i32) -> Result<&mut [T]> {
         let (data, elements) = self.gradient_place(index)?;
         // SAFETY: as in gradient; &mut self.
         Ok(unsafe { std::slice::from_raw_parts_mut(data, elements) })
     }
 
     /// An optimizer state of a parameter, 0 or 1, copied as a parameter is; after commit, between steps.
-    pub fn state(&self, index: i64, state: i32) -> Result<Vec<f32>> {
+    pub fn state(&self, index: i32, state: i32) -> Result<Vec<f32>> {
         self.require_idle()?;
         let mut out = empty();
         check(unsafe { sys::shardrec_ddp_state(self.raw, index, state, &mut out) })?;
@@ -189,7 +189,7 @@ impl Ddp {
 
 impl<'a> DdpStep<'a> {
     /// The gradient of a parameter that is not marked yet.
-    pub fn gradient_mut<T: Element>(&mut self, index: i64) -> Result<&mut [T]> {
+    pub fn gradient_mut<T: Element>(&mut self, index: i32) -> Result<&mut [T]> {
         let marked = self.ddp.marked.get_mut().unwrap_or_else(PoisonError::into_inner);
         if usize::try_from(index).ok().and_then(|index| marked.get(index)).copied().unwrap_or(true) {
             let text = format!("parameter {index} is marked, or is no parameter of the host's");
@@ -198,21 +198,21 @@ impl<'a> DdpStep<'a> {
         self.ddp.gradient_slice(index)
     }
 
-    fn mark(&self, first: i64, count: i64) {
+    fn mark(&self, first: i32, count: i32) {
         let mut marked = self.ddp.marked.lock().unwrap_or_else(PoisonError::into_inner);
-        for index in first.max(0)..first.saturating_add(count).min(marked.len() as i64) {
+        for index in first.max(0)..first.saturating_add(count).min(marked.len() as i32) {
             marked[index as usize] = true;
         }
     }
 
     /// The gradients of `count` parameters from `first` on are as backward leaves them. Any thread.
-    pub fn mark_ready(&self, first: i64, count: i64) -> Result<()> {
+    pub fn mark_ready(&self, first: i32, count: i32) -> Result<()> {
         self.mark(first, count);
         check(unsafe { sys::shardrec_ddp_mark_ready(self.ddp.raw, first, count) })
     }
 
     /// This step does not use them. Any thread.
-    pub fn mark_unused(&self, first: i64, count: i64) -> Result<()> {
+    pub fn mark_unused(&self, first: i32, count: i32) -> Result<()> {
         self.mark(first, count);
         check(unsafe { sys::shardrec_ddp_mark_unused(self.ddp.raw, first, count) })
     }

@@ -47,7 +47,7 @@ impl Memory {
 /// afterwards finds it made.
 pub fn copy(to: ViewMut<'_>, from: View<'_>) -> Result<()> {
     // SAFETY: tensors outlive the call, and memory of a device outlives what its legacy default stream does with it.
-    check(unsafe { sys::shardrec_copy(&to.raw, &from.raw, 0) })
+    check(unsafe { sys::shardrec_tensor_copy(&to.raw, &from.raw, 0) })
 }
 
 /// As [`copy`], in the order of another stream, the value of a `cudaStream_t`.
@@ -57,5 +57,5 @@ pub fn copy(to: ViewMut<'_>, from: View<'_>) -> Result<()> {
 /// by what does not follow that stream until it has made the copy.
 pub unsafe fn copy_in_stream(to: ViewMut<'_>, from: View<'_>, stream: i64) -> Result<()> {
     // SAFETY: tensors outlive the call; the rest is what this function asks for.
-    check(unsafe { sys::shardrec_copy(&to.raw, &from.raw, stream) })
+    check(unsafe { sys::shardrec_tensor_copy(&to.raw, &from.raw, stream) })
 }

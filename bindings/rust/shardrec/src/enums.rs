@@ -1557,6 +1557,42 @@ impl Reduction {
     }
 }
 
+/// A rank's groups.
+/// The C API's `shardrec_mesh_group`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MeshGroup {
+    /// `SHARDREC_MESH_GROUP_SHARDING`: the ranks that hold one replica of all tables.
+    Sharding,
+    /// `SHARDREC_MESH_GROUP_REPLICA`: the ranks that hold the same boxes.
+    Replica,
+}
+
+impl MeshGroup {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_mesh_group {
+        match self {
+            MeshGroup::Sharding => sys::SHARDREC_MESH_GROUP_SHARDING,
+            MeshGroup::Replica => sys::SHARDREC_MESH_GROUP_REPLICA,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_mesh_group) -> Option<MeshGroup> {
+        match raw {
+            sys::SHARDREC_MESH_GROUP_SHARDING => Some(MeshGroup::Sharding),
+            sys::SHARDREC_MESH_GROUP_REPLICA => Some(MeshGroup::Replica),
+            _ => None,
+        }
+    }
+}
+
 /// How the rows of a bag become one vector. w is the id's weight, 1 where a batch has no weights.
 /// The C API's `shardrec_pooling`.
 #[non_exhaustive]
@@ -1640,11 +1676,11 @@ impl TablePart {
     }
 }
 
-/// Counters and times of this rank, since creation.
-/// The C API's `shardrec_collection_stat`.
+/// What shardrec_stat tells of this rank, since creation. Counts and bytes are whole numbers.
+/// The C API's `shardrec_stat`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum CollectionStat {
+pub enum Stat {
     /// `SHARDREC_STAT_STEPS`: applied updates ([`Collection::step`](crate::Collection::step)).
     Steps,
     /// `SHARDREC_STAT_BYTES_TABLES`: memory of own boxes and their state.
@@ -1682,102 +1718,114 @@ pub enum CollectionStat {
     /// `SHARDREC_STAT_IMBALANCE`: no time: ids looked up by the busiest rank / the mean of all ranks, 1 when even; up
     /// to the batch before, as the ranks tell each other with every batch.
     Imbalance,
+    /// `SHARDREC_STAT_TABLE_OUT_OF_RANGE`: ids of this rank's batches outside \[0, rows) that were dropped or clamped
+    /// (option OUT_OF_RANGE).
+    TableOutOfRange,
+    /// `SHARDREC_STAT_TABLE_IDS`: ids looked up in this rank's boxes; boxes side by side count once.
+    TableIds,
+    /// `SHARDREC_STAT_TABLE_ROWS_UPDATED`: rows of this rank's boxes that steps have updated: different rows of one
+    /// step, summed over the steps.
+    TableRowsUpdated,
 }
 
-impl CollectionStat {
+impl Stat {
     /// The number that the C API and options of integers have for it.
     pub const fn value(self) -> i64 {
         self.raw().0 as i64
     }
 
     #[allow(dead_code)]
-    pub(crate) const fn raw(self) -> sys::shardrec_collection_stat {
+    pub(crate) const fn raw(self) -> sys::shardrec_stat {
         match self {
-            CollectionStat::Steps => sys::SHARDREC_STAT_STEPS,
-            CollectionStat::BytesTables => sys::SHARDREC_STAT_BYTES_TABLES,
-            CollectionStat::BytesBuffers => sys::SHARDREC_STAT_BYTES_BUFFERS,
-            CollectionStat::BytesInput => sys::SHARDREC_STAT_BYTES_INPUT,
-            CollectionStat::BytesOutput => sys::SHARDREC_STAT_BYTES_OUTPUT,
-            CollectionStat::BytesGradient => sys::SHARDREC_STAT_BYTES_GRADIENT,
-            CollectionStat::IdsSent => sys::SHARDREC_STAT_IDS_SENT,
-            CollectionStat::IdsReceived => sys::SHARDREC_STAT_IDS_RECEIVED,
-            CollectionStat::ThreadsSeen => sys::SHARDREC_STAT_THREADS_SEEN,
-            CollectionStat::SecondsRoute => sys::SHARDREC_STAT_SECONDS_ROUTE,
-            CollectionStat::SecondsInputExchange => sys::SHARDREC_STAT_SECONDS_INPUT_EXCHANGE,
-            CollectionStat::SecondsIndexPlan => sys::SHARDREC_STAT_SECONDS_INDEX_PLAN,
-            CollectionStat::SecondsLookup => sys::SHARDREC_STAT_SECONDS_LOOKUP,
-            CollectionStat::SecondsOutputExchange => sys::SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE,
-            CollectionStat::SecondsGradient => sys::SHARDREC_STAT_SECONDS_GRADIENT,
-            CollectionStat::SecondsGradientExchange => sys::SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE,
-            CollectionStat::SecondsUpdate => sys::SHARDREC_STAT_SECONDS_UPDATE,
-            CollectionStat::Imbalance => sys::SHARDREC_STAT_IMBALANCE,
+            Stat::Steps => sys::SHARDREC_STAT_STEPS,
+            Stat::BytesTables => sys::SHARDREC_STAT_BYTES_TABLES,
+            Stat::BytesBuffers => sys::SHARDREC_STAT_BYTES_BUFFERS,
+            Stat::BytesInput => sys::SHARDREC_STAT_BYTES_INPUT,
+            Stat::BytesOutput => sys::SHARDREC_STAT_BYTES_OUTPUT,
+            Stat::BytesGradient => sys::SHARDREC_STAT_BYTES_GRADIENT,
+            Stat::IdsSent => sys::SHARDREC_STAT_IDS_SENT,
+            Stat::IdsReceived => sys::SHARDREC_STAT_IDS_RECEIVED,
+            Stat::ThreadsSeen => sys::SHARDREC_STAT_THREADS_SEEN,
+            Stat::SecondsRoute => sys::SHARDREC_STAT_SECONDS_ROUTE,
+            Stat::SecondsInputExchange => sys::SHARDREC_STAT_SECONDS_INPUT_EXCHANGE,
+            Stat::SecondsIndexPlan => sys::SHARDREC_STAT_SECONDS_INDEX_PLAN,
+            Stat::SecondsLookup => sys::SHARDREC_STAT_SECONDS_LOOKUP,
+            Stat::SecondsOutputExchange => sys::SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE,
+            Stat::SecondsGradient => sys::SHARDREC_STAT_SECONDS_GRADIENT,
+            Stat::SecondsGradientExchange => sys::SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE,
+            Stat::SecondsUpdate => sys::SHARDREC_STAT_SECONDS_UPDATE,
+            Stat::Imbalance => sys::SHARDREC_STAT_IMBALANCE,
+            Stat::TableOutOfRange => sys::SHARDREC_STAT_TABLE_OUT_OF_RANGE,
+            Stat::TableIds => sys::SHARDREC_STAT_TABLE_IDS,
+            Stat::TableRowsUpdated => sys::SHARDREC_STAT_TABLE_ROWS_UPDATED,
         }
     }
 
     /// None: of a later release.
     #[allow(dead_code)]
-    pub(crate) fn of(raw: sys::shardrec_collection_stat) -> Option<CollectionStat> {
+    pub(crate) fn of(raw: sys::shardrec_stat) -> Option<Stat> {
         match raw {
-            sys::SHARDREC_STAT_STEPS => Some(CollectionStat::Steps),
-            sys::SHARDREC_STAT_BYTES_TABLES => Some(CollectionStat::BytesTables),
-            sys::SHARDREC_STAT_BYTES_BUFFERS => Some(CollectionStat::BytesBuffers),
-            sys::SHARDREC_STAT_BYTES_INPUT => Some(CollectionStat::BytesInput),
-            sys::SHARDREC_STAT_BYTES_OUTPUT => Some(CollectionStat::BytesOutput),
-            sys::SHARDREC_STAT_BYTES_GRADIENT => Some(CollectionStat::BytesGradient),
-            sys::SHARDREC_STAT_IDS_SENT => Some(CollectionStat::IdsSent),
-            sys::SHARDREC_STAT_IDS_RECEIVED => Some(CollectionStat::IdsReceived),
-            sys::SHARDREC_STAT_THREADS_SEEN => Some(CollectionStat::ThreadsSeen),
-            sys::SHARDREC_STAT_SECONDS_ROUTE => Some(CollectionStat::SecondsRoute),
-            sys::SHARDREC_STAT_SECONDS_INPUT_EXCHANGE => Some(CollectionStat::SecondsInputExchange),
-            sys::SHARDREC_STAT_SECONDS_INDEX_PLAN => Some(CollectionStat::SecondsIndexPlan),
-            sys::SHARDREC_STAT_SECONDS_LOOKUP => Some(CollectionStat::SecondsLookup),
-            sys::SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE => Some(CollectionStat::SecondsOutputExchange),
-            sys::SHARDREC_STAT_SECONDS_GRADIENT => Some(CollectionStat::SecondsGradient),
-            sys::SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE => Some(CollectionStat::SecondsGradientExchange),
-            sys::SHARDREC_STAT_SECONDS_UPDATE => Some(CollectionStat::SecondsUpdate),
-            sys::SHARDREC_STAT_IMBALANCE => Some(CollectionStat::Imbalance),
+            sys::SHARDREC_STAT_STEPS => Some(Stat::Steps),
+            sys::SHARDREC_STAT_BYTES_TABLES => Some(Stat::BytesTables),
+            sys::SHARDREC_STAT_BYTES_BUFFERS => Some(Stat::BytesBuffers),
+            sys::SHARDREC_STAT_BYTES_INPUT => Some(Stat::BytesInput),
+            sys::SHARDREC_STAT_BYTES_OUTPUT => Some(Stat::BytesOutput),
+            sys::SHARDREC_STAT_BYTES_GRADIENT => Some(Stat::BytesGradient),
+            sys::SHARDREC_STAT_IDS_SENT => Some(Stat::IdsSent),
+            sys::SHARDREC_STAT_IDS_RECEIVED => Some(Stat::IdsReceived),
+            sys::SHARDREC_STAT_THREADS_SEEN => Some(Stat::ThreadsSeen),
+            sys::SHARDREC_STAT_SECONDS_ROUTE => Some(Stat::SecondsRoute),
+            sys::SHARDREC_STAT_SECONDS_INPUT_EXCHANGE => Some(Stat::SecondsInputExchange),
+            sys::SHARDREC_STAT_SECONDS_INDEX_PLAN => Some(Stat::SecondsIndexPlan),
+            sys::SHARDREC_STAT_SECONDS_LOOKUP => Some(Stat::SecondsLookup),
+            sys::SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE => Some(Stat::SecondsOutputExchange),
+            sys::SHARDREC_STAT_SECONDS_GRADIENT => Some(Stat::SecondsGradient),
+            sys::SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE => Some(Stat::SecondsGradientExchange),
+            sys::SHARDREC_STAT_SECONDS_UPDATE => Some(Stat::SecondsUpdate),
+            sys::SHARDREC_STAT_IMBALANCE => Some(Stat::Imbalance),
+            sys::SHARDREC_STAT_TABLE_OUT_OF_RANGE => Some(Stat::TableOutOfRange),
+            sys::SHARDREC_STAT_TABLE_IDS => Some(Stat::TableIds),
+            sys::SHARDREC_STAT_TABLE_ROWS_UPDATED => Some(Stat::TableRowsUpdated),
             _ => None,
         }
     }
 }
 
-/// Counters of one table on this rank, since creation.
-/// The C API's `shardrec_table_stat`.
+/// What a batch does to the tables when it ends ([`Lookup::backward`](crate::Lookup::backward)).
+/// The C API's `shardrec_update`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum TableStat {
-    /// `SHARDREC_TABLE_STAT_OUT_OF_RANGE`: ids of this rank's batches outside \[0, rows) that were dropped or clamped
-    /// (option OUT_OF_RANGE).
-    OutOfRange,
-    /// `SHARDREC_TABLE_STAT_IDS`: ids looked up in this rank's boxes; boxes side by side count once.
-    Ids,
-    /// `SHARDREC_TABLE_STAT_ROWS_UPDATED`: rows of this rank's boxes that steps have updated: different rows of one
-    /// step, summed over the steps.
-    RowsUpdated,
+pub enum Update {
+    /// `SHARDREC_UPDATE_APPLY`: one optimizer step with its gradients and those that were kept.
+    Apply,
+    /// `SHARDREC_UPDATE_ACCUMULATE`: its gradients are kept for the next step that is applied.
+    Accumulate,
+    /// `SHARDREC_UPDATE_SKIP`: no rank applies a step.
+    Skip,
 }
 
-impl TableStat {
+impl Update {
     /// The number that the C API and options of integers have for it.
     pub const fn value(self) -> i64 {
         self.raw().0 as i64
     }
 
     #[allow(dead_code)]
-    pub(crate) const fn raw(self) -> sys::shardrec_table_stat {
+    pub(crate) const fn raw(self) -> sys::shardrec_update {
         match self {
-            TableStat::OutOfRange => sys::SHARDREC_TABLE_STAT_OUT_OF_RANGE,
-            TableStat::Ids => sys::SHARDREC_TABLE_STAT_IDS,
-            TableStat::RowsUpdated => sys::SHARDREC_TABLE_STAT_ROWS_UPDATED,
+            Update::Apply => sys::SHARDREC_UPDATE_APPLY,
+            Update::Accumulate => sys::SHARDREC_UPDATE_ACCUMULATE,
+            Update::Skip => sys::SHARDREC_UPDATE_SKIP,
         }
     }
 
     /// None: of a later release.
     #[allow(dead_code)]
-    pub(crate) fn of(raw: sys::shardrec_table_stat) -> Option<TableStat> {
+    pub(crate) fn of(raw: sys::shardrec_update) -> Option<Update> {
         match raw {
-            sys::SHARDREC_TABLE_STAT_OUT_OF_RANGE => Some(TableStat::OutOfRange),
-            sys::SHARDREC_TABLE_STAT_IDS => Some(TableStat::Ids),
-            sys::SHARDREC_TABLE_STAT_ROWS_UPDATED => Some(TableStat::RowsUpdated),
+            sys::SHARDREC_UPDATE_APPLY => Some(Update::Apply),
+            sys::SHARDREC_UPDATE_ACCUMULATE => Some(Update::Accumulate),
+            sys::SHARDREC_UPDATE_SKIP => Some(Update::Skip),
             _ => None,
         }
     }

@@ -4,6 +4,7 @@
 
 mod abort;
 mod aligned;
+mod batch;
 mod ddp;
 mod device;
 mod element;
@@ -26,6 +27,7 @@ mod tensor;
 
 pub use abort::Aborter;
 pub use aligned::AlignedVec;
+pub use batch::{Batch, ALL_TABLES};
 pub use ddp::{Ddp, DdpExchange, DdpStep};
 pub use device::{copy, copy_in_stream};
 pub use element::{Bf16, Element, F16};

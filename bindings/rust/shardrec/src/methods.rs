@@ -6,7 +6,7 @@
 
 use shardrec_sys as sys;
 
-use crate::enums::{CollectionStat, CommProperty, DeviceType, Engine, LogLevel, Metric, Pooling, Reduction, Replication, TablePart, TableStat};
+use crate::enums::{CommProperty, DeviceType, Engine, LogLevel, MeshGroup, Metric, Pooling, Reduction, Replication, Stat, TablePart, Update};
 use crate::error::{c_text, check, take_text, Result};
 use crate::ddp::Ddp;
 use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
@@ -15,7 +15,7 @@ use crate::options::with;
 use crate::tensor::{View, ViewMut};
 
 /// What this library can do on this machine, as JSON:
-/// {"version": "0.1.0", "api_version": 1, "engines": \["local", "gloo"\], "devices": \["cpu", "cuda"\],
+/// {"version": "0.2.0", "api_version": 2, "engines": \["local", "gloo"\], "devices": \["cpu", "cuda"\],
 ///  "cuda_devices": \[{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
 ///                    "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}\],
 ///  "cuda_missing": "a sentence" | null,
@@ -30,8 +30,8 @@ use crate::tensor::{View, ViewMut};
 /// collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
 /// not installed. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
 /// Since 0.1.
-pub fn capabilities() -> Result<String> {
-    take_text(|out| unsafe { sys::shardrec_capabilities(out) })
+pub fn capabilities_json() -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_capabilities_json(out) })
 }
 
 /// Handles of any kind that are open in this process, or closed with a call still inside.
@@ -94,8 +94,8 @@ pub fn checkpoint_list_json(directory: &str) -> Result<String> {
 /// Families are added by later releases, never renamed.
 /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
 /// Since 0.1.
-pub fn metrics_text() -> Result<String> {
-    take_text(|out| unsafe { sys::shardrec_metrics_text(out) })
+pub fn counters_text() -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_counters_text(out) })
 }
 
 /// Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
@@ -163,15 +163,15 @@ pub fn trace_json() -> Result<String> {
 /// per id, and the row and 4 bytes of state twice.
 /// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
 /// CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1.
-pub fn probe(threads: i32, control: Option<&Control>) -> Result<String> {
-    take_text(|out| unsafe { sys::shardrec_probe(threads, control.map_or(std::ptr::null_mut(), |control| control.0), out) })
+pub fn probe_json(threads: i32, control: Option<&Control>) -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_probe_json(threads, control.map_or(std::ptr::null_mut(), |control| control.0), out) })
 }
 
 /// This machine's profile as it stands in the cache, in the same form.
 /// Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
 /// Since 0.1.
-pub fn probe_cached() -> Result<String> {
-    take_text(|out| unsafe { sys::shardrec_probe_cached(out) })
+pub fn probe_cached_json() -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_probe_cached_json(out) })
 }
 
 /// Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
@@ -180,7 +180,7 @@ pub fn probe_cached() -> Result<String> {
 /// else to do.
 /// device: as SHARDREC_OPTION_DEVICE, in \[0, 1023\].
 /// control: progress and cancellation, None for none.
-/// A JSON object in the form of [`probe`](crate::probe)'s, of
+/// A JSON object in the form of [`probe_json`](crate::probe_json)'s, of
 /// "version"       1
 /// "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes",
 ///                 "l2_bytes"}
@@ -195,8 +195,8 @@ pub fn probe_cached() -> Result<String> {
 /// Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
 /// installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
 /// INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1.
-pub fn probe_device(device: i32, control: Option<&Control>) -> Result<String> {
-    take_text(|out| unsafe { sys::shardrec_probe_device(device, control.map_or(std::ptr::null_mut(), |control| control.0), out) })
+pub fn probe_device_json(device: i32, control: Option<&Control>) -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_probe_device_json(device, control.map_or(std::ptr::null_mut(), |control| control.0), out) })
 }
 
 /// What [`Control::progress`] returns.
@@ -209,10 +209,10 @@ pub struct ControlProgress {
 }
 
 impl Control {
-    /// It may serve one call after another (progress starts anew with each).
+    /// Makes a control. options: None (no kind of options is for controls yet). It may serve one call after another (progress starts anew with each).
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new() -> Result<Control> {
-        Control::made_by(|out| unsafe { sys::shardrec_control_create(out) })
+        Control::made_by(|out| unsafe { sys::shardrec_control_create(std::ptr::null(), out) })
     }
 
     /// Asks the work to end with CANCELLED; it does so at its next block of about a MiB. Later work with
@@ -241,27 +241,28 @@ impl Memory {
     /// Errors: UNSUPPORTED (no CUDA plug-in), INVALID_ARGUMENT (no such device, an unknown type, negative
     /// bytes), OUT_OF_MEMORY, DEVICE_ERROR. May block while the device begins to be used. Since 0.1.
     pub fn new(kind: DeviceType, device_id: i32, bytes: i64) -> Result<Memory> {
-        Memory::made_by(|out| unsafe { sys::shardrec_memory_create(kind.raw(), device_id, bytes, out) })
+        Memory::made_by(|out| unsafe { sys::shardrec_memory_create(kind.raw(), device_id, bytes, std::ptr::null(), out) })
     }
 }
 
 impl Local {
     /// Makes a group of `ranks` ranks inside this process, ranks_per_node of which count as one node
     /// (rank r is on node r / ranks_per_node; the last node may be smaller).
-    /// ranks in \[1, 1024\], ranks_per_node in \[1, ranks\].
+    /// ranks in \[1, 1024\], ranks_per_node in \[1, ranks\]. options: None (no kind of options is for groups yet).
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(ranks: i32, ranks_per_node: i32) -> Result<Local> {
-        Local::made_by(|out| unsafe { sys::shardrec_local_create(ranks, ranks_per_node, out) })
+        Local::made_by(|out| unsafe { sys::shardrec_local_create(ranks, ranks_per_node, std::ptr::null(), out) })
     }
 }
 
 impl Comm {
     /// Joins the group as `rank`. Does not wait for the others: the first collective call does.
-    /// rank in \[0, ranks), each at most once per group.
+    /// rank in \[0, ranks), each at most once per group. options: None (those of kind COMM are for processes;
+    /// deadlines are set by [`Comm::set`](crate::Comm::set)).
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, INVALID_STATE (the rank is taken), OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn join(group: &Local, rank: i32) -> Result<Comm> {
-        Comm::made_by(|out| unsafe { sys::shardrec_comm_create_local(group.0, rank, out) })
+        Comm::made_by(|out| unsafe { sys::shardrec_comm_create_local(group.0, rank, std::ptr::null(), out) })
     }
 
     /// Joins a group of ranks that are processes, or several in one process each on a thread of its own.
@@ -457,6 +458,54 @@ impl Rendezvous {
     }
 }
 
+/// What [`Mesh::place`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeshPlace {
+    /// See there.
+    pub sharding_rank: i32,
+    /// See there.
+    pub sharding_size: i32,
+    /// See there.
+    pub replica_rank: i32,
+    /// See there.
+    pub replica_size: i32,
+}
+
+impl Mesh {
+    /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
+    /// options: kind MESH (PLACEMENT) or None. Both are the same on all ranks.
+    /// It keeps what it needs of comm and ends with it (abort, close, a dead peer).
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
+    /// it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn new(comm: &Comm, sharding_group_size: i32, options: Option<&MeshOptions>) -> Result<Mesh> {
+        with(options.map(|o| &o.0), |made| Mesh::made_by(|out| unsafe { sys::shardrec_mesh_create(comm.0, sharding_group_size, made, out) }))
+    }
+
+    /// This rank's place. out: its struct_size is set; the members that fit in it are written.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+    pub fn place(&self) -> Result<MeshPlace> {
+        let mut out = sys::shardrec_place::new();
+        check(unsafe { sys::shardrec_mesh_place(self.0, &mut out) })?;
+        Ok(MeshPlace { sharding_rank: out.sharding_rank, sharding_size: out.sharding_size, replica_rank: out.replica_rank, replica_size: out.replica_size })
+    }
+
+    /// Makes a communicator of the ranks of one of this rank's groups, numbered as [`Mesh::place`](crate::Mesh::place) says. It is one as any other: for collectives, collections, metrics and splits.
+    /// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
+    /// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
+    /// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
+    /// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
+    /// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
+    /// order: the mesh's may go before.
+    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
+    /// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out None, no group: only this rank; call again),
+    /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn comm(&self, group: MeshGroup) -> Result<Comm> {
+        Comm::made_by(|out| unsafe { sys::shardrec_mesh_comm(self.0, group.raw(), out) })
+    }
+}
+
 /// What [`Model::feature_columns`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelFeatureColumns {
@@ -599,10 +648,11 @@ impl Model {
 
 impl Topology {
     /// What the machines are: `ranks` ranks, ranks_per_node of which are one node.
-    /// ranks in \[1, 1048576\], ranks_per_node in \[1, ranks\].
+    /// ranks in \[1, 1048576\], ranks_per_node in \[1, ranks\]. options: None (no kind of options is for topologies
+    /// yet).
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(ranks: i32, ranks_per_node: i32) -> Result<Topology> {
-        Topology::made_by(|out| unsafe { sys::shardrec_topology_create(ranks, ranks_per_node, out) })
+        Topology::made_by(|out| unsafe { sys::shardrec_topology_create(ranks, ranks_per_node, std::ptr::null(), out) })
     }
 
     /// The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
@@ -654,39 +704,38 @@ impl Plan {
     }
 
     /// Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
-    /// check that models and options are the same. What one rank gets wrong in its arguments, every rank
+    /// check that models and options are the same.
+    /// mesh: None, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
+    /// table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
+    /// is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments, every rank
     /// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
     /// (setup deadline).
-    /// Errors: as [`Plan::new`](crate::Plan::new); DISAGREEMENT (models or options differ; names a rank and the first
-    /// difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn collective(comm: &Comm, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
-        with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective(comm.0, model.0, made, out) }))
+    /// Errors: as [`Plan::new`](crate::Plan::new); INVALID_ARGUMENT (also: a mesh of another communicator; only this rank), UNSUPPORTED
+    /// (see mesh), DISAGREEMENT (models or options differ; names a rank and the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn collective(comm: &Comm, mesh: Option<&Mesh>, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
+        with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective(comm.0, mesh.map_or(std::ptr::null_mut(), |handle| handle.0), model.0, made, out) }))
     }
 
-    /// Makes a plan without boxes, to be filled with [`Plan::add_box`](crate::Plan::add_box) and
-    /// [`Plan::add_replicated`](crate::Plan::add_replicated). Errors: as [`Plan::new`](crate::Plan::new). Since 0.1.
+    /// Makes a plan without boxes, to be filled with [`Plan::add_box`](crate::Plan::add_box) and [`Plan::replicate`](crate::Plan::replicate).
+    /// options: None (no kind of options is for such plans yet). Errors: as [`Plan::new`](crate::Plan::new). Since 0.1.
     pub fn create_empty(model: &Model, topology: &Topology) -> Result<Plan> {
-        Plan::made_by(|out| unsafe { sys::shardrec_plan_create_empty(model.0, topology.0, out) })
+        Plan::made_by(|out| unsafe { sys::shardrec_plan_create_empty(model.0, topology.0, std::ptr::null(), out) })
     }
 
-    /// Adds the box rows \[row, row + rows) x columns \[col, col + cols) of a table, owned by `rank`.
+    /// Adds a box of a table. It is read during the call.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the box is empty, leaves the table,
-    /// overlaps another box, or the table is replicated; OUT_OF_MEMORY. Since 0.1.
+    /// overlaps another box, or the table is replicated; UNSUPPORTED (members that this release does not know
+    /// are not zero), OUT_OF_MEMORY. Since 0.1.
     pub fn add_box(&mut self, table: i32, rank: i32, row: i64, rows: i64, col: i64, cols: i64) -> Result<()> {
-        check(unsafe { sys::shardrec_plan_add_box(self.0, table, rank, row, rows, col, cols) })
+        let given = sys::shardrec_box { rank, row, rows, col, cols, ..sys::shardrec_box::new() };
+        check(unsafe { sys::shardrec_plan_add_box(self.0, table, &given) })
     }
 
-    /// Replicates a table on all ranks. Errors: as [`Plan::add_box`](crate::Plan::add_box) (the table has boxes).
-    /// Since 0.1.
-    pub fn add_replicated(&mut self, table: i32) -> Result<()> {
-        check(unsafe { sys::shardrec_plan_add_replicated(self.0, table) })
-    }
-
-    /// Says how the ranks of a replicated table learn of each other's gradients (SAMPLES, unless the plan's
-    /// options said otherwise). Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT (not replicated, not
-    /// SAMPLES, ROWS or DENSE). Since 0.1.
-    pub fn set_replication(&mut self, table: i32, replication: Replication) -> Result<()> {
-        check(unsafe { sys::shardrec_plan_set_replication(self.0, table, replication.raw()) })
+    /// Replicates a table on all ranks, which learn of each other's gradients in the way that replication
+    /// says; of a table that is replicated already, this sets the way. Errors: INVALID_HANDLE, CLOSED, BUSY;
+    /// INVALID_ARGUMENT (the table has boxes; not SAMPLES, ROWS or DENSE). Since 0.2.
+    pub fn replicate(&mut self, table: i32, replication: Replication) -> Result<()> {
+        check(unsafe { sys::shardrec_plan_replicate(self.0, table, replication.raw()) })
     }
 
     /// Checks that every cell of every table has exactly one owner, or its table is replicated. (Creating a
@@ -704,16 +753,13 @@ impl Plan {
         Ok(out)
     }
 
-    /// Box `box` of a table, ordered by first row, then first column.
+    /// Box `box` of a table, ordered by first row, then first column. out: its struct_size is set; the members
+    /// that fit in it are written.
     /// Errors: as [`Plan::box_count`](crate::Plan::box_count) (NOT_FOUND: box too). Since 0.1.
     pub fn placed_box(&self, table: i32, placed_box: i32) -> Result<PlanBox> {
-        let mut out_rank = 0i32;
-        let mut out_row = 0i64;
-        let mut out_rows = 0i64;
-        let mut out_col = 0i64;
-        let mut out_cols = 0i64;
-        check(unsafe { sys::shardrec_plan_box(self.0, table, placed_box, &mut out_rank, &mut out_row, &mut out_rows, &mut out_col, &mut out_cols) })?;
-        Ok(PlanBox { rank: out_rank, row: out_row, rows: out_rows, col: out_col, cols: out_cols })
+        let mut out = sys::shardrec_box::new();
+        check(unsafe { sys::shardrec_plan_box(self.0, table, placed_box, &mut out) })?;
+        Ok(PlanBox { rank: out.rank, row: out.row, rows: out.rows, col: out.col, cols: out.cols })
     }
 
     /// Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
@@ -755,31 +801,27 @@ impl Plan {
         let json = c_text(json)?;
         Plan::made_by(|out| unsafe { sys::shardrec_plan_from_json(model.0, json.as_ptr(), out) })
     }
-
-    /// Plans the model for a mesh: for the ranks of a sharding group, the same plan on all ranks, as
-    /// [`Collection::create_on_mesh`](crate::Collection::create_on_mesh) takes it. No table is replicated, for a mesh holds none that
-    /// are: AUTO and MIXED take other kinds, DATA_PARALLEL is UNSUPPORTED. options: kind PLAN or None. As
-    /// [`Plan::collective`](crate::Plan::collective). Collective over the mesh, blocking (setup deadline).
-    /// Errors: as [`Plan::collective`](crate::Plan::collective); UNSUPPORTED (also: a table that may only be replicated).
-    /// Since 0.1.
-    pub fn collective_on_mesh(mesh: &Mesh, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
-        with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective_on_mesh(mesh.0, model.0, made, out) }))
-    }
 }
 
 impl Collection {
     /// Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
-    /// model, plan and options agree on all ranks. options: kind COLLECTION or None. It keeps what it needs of comm, copies model and plan.
+    /// model, plan and options agree on all ranks. options: kind COLLECTION or None. It keeps what it needs of comm and mesh, copies model and plan.
+    /// mesh: None, or a mesh of comm (else INVALID_ARGUMENT, on this rank only): one replica per sharding group, whose
+    /// ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica and are
+    /// collective over its sharding group; saves and loads are over the whole mesh. What one sharding group
+    /// refuses, all ranks of the mesh refuse. Model, plan and the options that decide which numbers come out
+    /// (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on all ranks of the
+    /// mesh, else DISAGREEMENT on all of them, naming rank and option.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
     /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
     /// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
     /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
     /// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
     /// bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
-    /// plug-in), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
+    /// plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
     /// different models, plans or options), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn new(comm: &Comm, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
-        with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create(comm.0, model.0, plan.0, made, out) }))
+    pub fn new(comm: &Comm, mesh: Option<&Mesh>, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
+        with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create(comm.0, mesh.map_or(std::ptr::null_mut(), |handle| handle.0), model.0, plan.0, made, out) }))
     }
 
     /// Number of applied updates (accumulated lookups count once, with their update), the same on all
@@ -801,33 +843,61 @@ impl Collection {
     /// DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
     /// ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
     /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
-    pub fn synchronize(&mut self) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_synchronize(self.0) })
+    pub fn wait_device(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_wait_device(self.0) })
     }
 
-    /// Sets the learning rate of all tables from the next backward on, in place of what their optimizers
-    /// say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
-    /// Since 0.1.
-    pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_set_learning_rate(self.0, learning_rate) })
+    /// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
+    /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
+    /// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
+    /// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
+    /// of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
+    /// the collection is as before (set what differs and call again). Local SGD with averaging, as
+    /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
+    /// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
+    /// a mesh, or with one replica, nothing happens. Between [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its
+    /// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+    /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
+    /// averaged in part, or waits for a rank that has stopped.
+    /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_STATE, DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn sync_replicas(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_sync_replicas(self.0) })
     }
 
-    /// Sets the learning rate of one table. As [`Collection::set_learning_rate`](crate::Collection::set_learning_rate); NOT_FOUND (table).
-    /// Since 0.1.
-    pub fn set_table_learning_rate(&mut self, table: i32, learning_rate: f64) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_set_table_learning_rate(self.0, table, learning_rate) })
+    /// Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what
+    /// their optimizers say; set the same on all ranks before the same step, else that backward is
+    /// INVALID_BATCH. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT (not finite,
+    /// negative). Since 0.1.
+    pub fn set_learning_rate(&mut self, table: i32, learning_rate: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_set_learning_rate(self.0, table, learning_rate) })
+    }
+
+    /// The learning rate that the next backward uses for a table. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND
+    /// (table), INVALID_ARGUMENT. Since 0.2.
+    pub fn learning_rate(&self, table: i32) -> Result<f64> {
+        let mut out = 0f64;
+        check(unsafe { sys::shardrec_collection_learning_rate(self.0, table, &mut out) })?;
+        Ok(out)
     }
 
     /// Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
     /// its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
-    /// accumulate comes while it is frozen are never applied, also where it is trained again before the
+    /// backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again before the
     /// next backward; those that were accumulated before are dropped by a backward that comes while it is
     /// frozen, and applied by one that comes after it is trained again.
     /// Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
     pub fn set_frozen(&mut self, table: i32, frozen: bool) -> Result<()> {
         check(unsafe { sys::shardrec_collection_set_frozen(self.0, table, frozen.into()) })
+    }
+
+    /// Whether a table is frozen (1) or trained (0). Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table),
+    /// INVALID_ARGUMENT. Since 0.2.
+    pub fn frozen(&self, table: i32) -> Result<bool> {
+        let mut out = 0i32;
+        check(unsafe { sys::shardrec_collection_frozen(self.0, table, &mut out) })?;
+        Ok(out != 0)
     }
 
     /// Reads rows \[row, row + rows) of a table into out, float32, \[rows, width\], any row stride, unit column
@@ -837,36 +907,36 @@ impl Collection {
     /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
     /// [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its backward; nothing was exchanged), NOT_FOUND (table, part),
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn read(&mut self, table: i32, part: TablePart, row: i64, rows: i64, out: Option<ViewMut<'_>>) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_read(self.0, table, part.raw(), row, rows, out.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
+    pub fn read_range(&mut self, table: i32, part: TablePart, row: i64, rows: i64, out: Option<ViewMut<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_read_range(self.0, table, part.raw(), row, rows, out.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
-    /// Writes rows \[row, row + rows) of a table from values, as [`Collection::read`](crate::Collection::read); weights of 16 bits
+    /// Writes rows \[row, row + rows) of a table from values, as [`Collection::read_range`](crate::Collection::read_range); weights of 16 bits
     /// are rounded to nearest. Writing states too is a warm start. Ranges of several
     /// ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
-    /// Errors: as [`Collection::read`](crate::Collection::read). Since 0.1.
-    pub fn write(&mut self, table: i32, part: TablePart, row: i64, rows: i64, values: Option<View<'_>>) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_write(self.0, table, part.raw(), row, rows, values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
+    /// Errors: as [`Collection::read_range`](crate::Collection::read_range). Since 0.1.
+    pub fn write_range(&mut self, table: i32, part: TablePart, row: i64, rows: i64, values: Option<View<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_write_range(self.0, table, part.raw(), row, rows, values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
     /// Reads the rows of a table that ids name, in their order, into out, float32, \[ids, width\], any row
-    /// stride, unit column stride; as [`Collection::read`](crate::Collection::read) otherwise.
+    /// stride, unit column stride; as [`Collection::read_range`](crate::Collection::read_range) otherwise.
     /// ids: INT32 or INT64 \[n\], compact, rows of the table in any order, any of them more than once; None
     /// or empty: this rank asks for nothing, and out may be None. Each rank asks for what it wants, also of
     /// another table or part. Ids are checked on the rank that gives them: one that is no row is
     /// INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
     /// wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
-    /// Collective, blocking (the step deadline holds for each block). Errors: as [`Collection::read`](crate::Collection::read).
+    /// Collective, blocking (the step deadline holds for each block). Errors: as [`Collection::read_range`](crate::Collection::read_range).
     /// Since 0.1.
     pub fn read_rows(&mut self, table: i32, part: TablePart, ids: Option<View<'_>>, out: Option<ViewMut<'_>>) -> Result<()> {
         check(unsafe { sys::shardrec_collection_read_rows(self.0, table, part.raw(), ids.as_ref().map_or(std::ptr::null(), |view| &view.raw), out.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
     /// Writes the rows of a table that ids name from values, float32, \[ids, width\]; ids and values as in
-    /// [`Collection::read_rows`](crate::Collection::read_rows), values rounded as [`Collection::write`](crate::Collection::write) does. Where a row is
+    /// [`Collection::read_rows`](crate::Collection::read_rows), values rounded as [`Collection::write_range`](crate::Collection::write_range) does. Where a row is
     /// written more than once, the last entry of the highest rank stays. Replicas are all written.
     /// After an error that ends the communicator, some of the rows may have been written. Collective,
-    /// blocking (the step deadline holds for each block). Errors: as [`Collection::read`](crate::Collection::read). Since 0.1.
+    /// blocking (the step deadline holds for each block). Errors: as [`Collection::read_range`](crate::Collection::read_range). Since 0.1.
     pub fn write_rows(&mut self, table: i32, part: TablePart, ids: Option<View<'_>>, values: Option<View<'_>>) -> Result<()> {
         check(unsafe { sys::shardrec_collection_write_rows(self.0, table, part.raw(), ids.as_ref().map_or(std::ptr::null(), |view| &view.raw), values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
@@ -905,57 +975,13 @@ impl Collection {
         check(unsafe { sys::shardrec_collection_load(self.0, directory.as_ptr(), control.map_or(std::ptr::null_mut(), |control| control.0)) })
     }
 
-    /// A counter. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
-    pub fn stat(&self, stat: CollectionStat) -> Result<i64> {
-        let mut out = 0i64;
-        check(unsafe { sys::shardrec_collection_stat_i64(self.0, stat.raw(), &mut out) })?;
-        Ok(out)
-    }
-
-    /// A counter of one table. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any
-    /// thread. Since 0.1.
-    pub fn table_stat(&self, table: i32, stat: TableStat) -> Result<i64> {
-        let mut out = 0i64;
-        check(unsafe { sys::shardrec_collection_table_stat_i64(self.0, table, stat.raw(), &mut out) })?;
-        Ok(out)
-    }
-
-    /// A time in seconds. As [`Collection::stat`](crate::Collection::stat). Since 0.1.
-    pub fn stat_real(&self, stat: CollectionStat) -> Result<f64> {
+    /// A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
+    /// sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,
+    /// CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any thread. Since 0.2.
+    pub fn stat(&self, stat: Stat, table: i32) -> Result<f64> {
         let mut out = 0f64;
-        check(unsafe { sys::shardrec_collection_stat_f64(self.0, stat.raw(), &mut out) })?;
+        check(unsafe { sys::shardrec_collection_stat(self.0, stat.raw(), table, &mut out) })?;
         Ok(out)
-    }
-
-    /// As [`Collection::new`](crate::Collection::new), one replica per sharding group: the plan is for sharding_group_size
-    /// ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
-    /// are collective over its sharding group.
-    /// What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
-    /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
-    /// compressions) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming rank
-    /// and option.
-    /// Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
-    /// Errors: as [`Collection::new`](crate::Collection::new); INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1.
-    pub fn create_on_mesh(mesh: &Mesh, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
-        with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create_on_mesh(mesh.0, model.0, plan.0, made, out) }))
-    }
-
-    /// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
-    /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
-    /// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
-    /// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
-    /// of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
-    /// the collection is as before (set what differs and call again). Local SGD with averaging, as
-    /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
-    /// their step ([`Lookup::accumulate`](crate::Lookup::accumulate)) are not averaged. On a collection without
-    /// a mesh, or with one replica, nothing happens. Between [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its
-    /// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
-    /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
-    /// averaged in part, or waits for a rank that has stopped.
-    /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_STATE, DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn sync(&mut self) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_sync(self.0) })
     }
 }
 
@@ -989,47 +1015,6 @@ impl Lookup {
     /// `Memory` of which calls are given tensors meanwhile is not dropped before the stream is through with them.
     pub unsafe fn set_stream(&mut self, stream: i64) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_set_stream(self.0, stream) })
-    }
-
-    /// Starts the exchange of a batch's ids.
-    /// batch_size: samples of this rank, 0 to 2^31 - 1.
-    /// values: \[ids\], at most 2^31 - 1 of them, INT32 or INT64, bag after bag, in the order of lengths.
-    /// values None: this rank has no more data (batch_size must be 0, lengths and weights None); it still
-    /// takes part in steps.
-    /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
-    /// feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
-    /// weights: \[ids\], FLOAT32, one per id; None: all 1.
-    /// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it
-    /// returns (unless BORROW).
-    /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
-    /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
-    /// communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
-    /// the lookup has begun and not forwarded. Since 0.1.
-    pub fn begin(&mut self, batch_size: i64, values: Option<View<'_>>, lengths: Option<View<'_>>, weights: Option<View<'_>>) -> Result<()> {
-        check(unsafe { sys::shardrec_lookup_begin(self.0, batch_size, values.as_ref().map_or(std::ptr::null(), |view| &view.raw), lengths.as_ref().map_or(std::ptr::null(), |view| &view.raw), weights.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
-    }
-
-    /// As [`Lookup::begin`](crate::Lookup::begin), with offsets in place of lengths: \[features \* batch_size + 1\], INT32 or
-    /// INT64, starting at 0, never falling, the last one the number of ids. Since 0.1.
-    pub fn begin_offsets(&mut self, batch_size: i64, values: Option<View<'_>>, offsets: Option<View<'_>>, weights: Option<View<'_>>) -> Result<()> {
-        check(unsafe { sys::shardrec_lookup_begin_offsets(self.0, batch_size, values.as_ref().map_or(std::ptr::null(), |view| &view.raw), offsets.as_ref().map_or(std::ptr::null(), |view| &view.raw), weights.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
-    }
-
-    /// As [`Lookup::begin`](crate::Lookup::begin), for features that have batch sizes of their own: where many samples have
-    /// the same bag, it is given once (TorchRec's variable batch size).
-    /// batch_size: samples of this rank, rows of output 0.
-    /// batch_sizes: \[features\], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1.
-    /// inverse: \[features \* batch_size\], INT32 or INT64, feature-major: the bag of each sample, in
-    /// \[0, batch_sizes\[feature\]). Row s of output 0 holds bag inverse\[f \* batch_size + s\] of each pooled
-    /// feature f; the gradients of samples that share a bag are added up in ascending order, before
-    /// anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
-    /// not read.
-    /// lengths: \[sum of batch_sizes\], feature-major. values, weights: as [`Lookup::begin`](crate::Lookup::begin); values
-    /// None: no more data (batch_size 0, all others None).
-    /// Where all batch sizes are batch_size and inverse counts from 0, this is [`Lookup::begin`](crate::Lookup::begin), bit
-    /// for bit. Ranks may mix the forms of begin. Errors: as [`Lookup::begin`](crate::Lookup::begin). Since 0.1.
-    pub fn begin_variable(&mut self, batch_size: i64, batch_sizes: Option<View<'_>>, inverse: Option<View<'_>>, values: Option<View<'_>>, lengths: Option<View<'_>>, weights: Option<View<'_>>) -> Result<()> {
-        check(unsafe { sys::shardrec_lookup_begin_variable(self.0, batch_size, batch_sizes.as_ref().map_or(std::ptr::null(), |view| &view.raw), inverse.as_ref().map_or(std::ptr::null(), |view| &view.raw), values.as_ref().map_or(std::ptr::null(), |view| &view.raw), lengths.as_ref().map_or(std::ptr::null(), |view| &view.raw), weights.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
     /// Rows and columns of an output of the batch that has begun. Output 0, the
@@ -1081,48 +1066,50 @@ impl Lookup {
     }
 
     /// Sends this rank's gradients now, so that they travel while the host computes what the tables do not
-    /// need, such as the backward of its bottom layers. backward, or accumulate, then does the rest of the
+    /// need, such as the backward of its bottom layers. backward then does the rest of the
     /// step: the same bits as without this call. A rank may call it or not, whatever the others do.
-    /// accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
-    /// one, as well as skip, is INVALID_STATE (nothing has changed: call the right one).
+    /// update: APPLY or ACCUMULATE, as backward will be given; it is sent along, and a backward with another
+    /// one is INVALID_STATE (nothing has changed: call it with this one).
     /// The step has the learning rates and frozen tables of now: what is set before backward counts from
     /// the next step on. The gradient of an output that is missing is told by backward, as without this
-    /// call. Gradients that are BORROWed must stay, unchanged, until backward (or accumulate) has returned,
+    /// call. Gradients that are BORROWed must stay, unchanged, until backward has returned,
     /// or the lookup is destroyed: other ranks may read them in the meantime.
     /// Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
     /// nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
-    /// another lookup, reads and writes of rows, [`Collection::sync`](crate::Collection::sync)): INVALID_STATE, nothing has
+    /// another lookup, reads and writes of rows, [`Collection::sync_replicas`](crate::Collection::sync_replicas)): INVALID_STATE, nothing has
     /// changed. begin and set_gradient of other lookups are fine.
     /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
     /// nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
     /// INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
-    pub fn send_gradients(&mut self, accumulate: bool) -> Result<()> {
-        check(unsafe { sys::shardrec_lookup_send_gradients(self.0, accumulate.into()) })
+    pub fn send_gradients(&mut self, update: Update) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_send_gradients(self.0, update.raw()) })
     }
 
-    /// Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
+    /// Ends the batch: exchanges the gradients and does with them what update says. The lookup is then idle.
+    /// All ranks give the same update, but that one SKIP is enough: with any other mixture the step is INVALID_BATCH on
+    /// all ranks and changes nothing, what is kept included.
+    ///
+    /// APPLY: one optimizer step on every row that some rank's batch touched, by the sum of its gradients and
+    /// of those that were kept.
     /// Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
     /// the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
     /// updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
-    /// was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
-    /// applies the step and this returns OK: [`Collection::step`](crate::Collection::step) tells. The lookup is then idle.
+    /// was not called) makes this INVALID_BATCH on all ranks.
+    ///
+    /// ACCUMULATE: the gradients are kept. The next step that is applied, of any lookup of the collection,
+    /// adds its own and applies the sum (not divided by the number of lookups); gradients were scaled and clamped
+    /// lookup by lookup. Summed row by row in the order of the calls: the same bits under every plan. Lookups
+    /// between see the weights as they are. Of a table that is frozen now ([`Collection::set_frozen`](crate::Collection::set_frozen))
+    /// nothing is kept: its gradients of this lookup are dropped for good.
+    ///
+    /// SKIP: no rank applies or keeps anything, and this returns OK on all of them: [`Collection::step`](crate::Collection::step)
+    /// tells. No gradient is needed.
+    ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
     /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn backward(&mut self) -> Result<()> {
-        check(unsafe { sys::shardrec_lookup_backward(self.0) })
-    }
-
-    /// In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
-    /// collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
-    /// step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
-    /// backward, else the step is INVALID_BATCH on all of them and changes nothing, what is kept included.
-    /// Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
-    /// weights as they are. Of a table that is frozen now ([`Collection::set_frozen`](crate::Collection::set_frozen)) nothing is
-    /// kept: its gradients of this lookup are dropped for good. As [`Lookup::backward`](crate::Lookup::backward).
-    /// Since 0.1.
-    pub fn accumulate(&mut self) -> Result<()> {
-        check(unsafe { sys::shardrec_lookup_accumulate(self.0) })
+    pub fn backward(&mut self, update: Update) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_backward(self.0, update.raw()) })
     }
 
     /// The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
@@ -1130,75 +1117,11 @@ impl Lookup {
     /// the output gradient of the bag, divided by the bag's length for MEAN; neither divided by
     /// GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
     /// weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
-    /// after backward (or accumulate), up to the next begin.
+    /// after backward, up to the next begin.
     /// out: \[ids\], FLOAT32, compact, in the order of values, on the CPU (or a device, see above). Not
     /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn weight_gradient(&self, out: ViewMut<'_>) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_weight_gradient(self.0, &out.raw) })
-    }
-
-    /// In place of backward on this rank: no rank applies the step. As [`Lookup::backward`](crate::Lookup::backward);
-    /// INVALID_STATE also after send_gradients. Since 0.1.
-    pub fn skip(&mut self) -> Result<()> {
-        check(unsafe { sys::shardrec_lookup_skip(self.0) })
-    }
-}
-
-/// What [`Mesh::place`] returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MeshPlace {
-    /// See there.
-    pub sharding_rank: i32,
-    /// See there.
-    pub sharding_size: i32,
-    /// See there.
-    pub replica_rank: i32,
-    /// See there.
-    pub replica_size: i32,
-}
-
-impl Mesh {
-    /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
-    /// options: kind MESH (PLACEMENT) or None. Both are the same on all ranks.
-    /// It keeps what it needs of comm and ends with it (abort, close, a dead peer).
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
-    /// it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn new(comm: &Comm, sharding_group_size: i32, options: Option<&MeshOptions>) -> Result<Mesh> {
-        with(options.map(|o| &o.0), |made| Mesh::made_by(|out| unsafe { sys::shardrec_mesh_create(comm.0, sharding_group_size, made, out) }))
-    }
-
-    /// This rank's number in its sharding group (the rank that plans speak of) and in its replica group
-    /// (the number of the replica it holds); the sizes of the groups.
-    /// Errors: INVALID_HANDLE, CLOSED. Any thread. Since 0.1.
-    pub fn place(&self) -> Result<MeshPlace> {
-        let mut out_sharding_rank = 0i32;
-        let mut out_sharding_size = 0i32;
-        let mut out_replica_rank = 0i32;
-        let mut out_replica_size = 0i32;
-        check(unsafe { sys::shardrec_mesh_place(self.0, &mut out_sharding_rank, &mut out_sharding_size, &mut out_replica_rank, &mut out_replica_size) })?;
-        Ok(MeshPlace { sharding_rank: out_sharding_rank, sharding_size: out_sharding_size, replica_rank: out_replica_rank, replica_size: out_replica_size })
-    }
-
-    /// Makes a communicator of the ranks of this rank's sharding group, or replica group, numbered as
-    /// [`Mesh::place`](crate::Mesh::place) says. It is one as any other: for collectives, collections, metrics and splits.
-    /// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
-    /// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
-    /// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
-    /// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
-    /// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
-    /// order: the mesh's may go before.
-    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
-    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
-    /// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out None: only this rank; call again),
-    /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn sharding_comm(&self) -> Result<Comm> {
-        Comm::made_by(|out| unsafe { sys::shardrec_mesh_sharding_comm(self.0, out) })
-    }
-
-    /// See [`Mesh::sharding_comm`](crate::Mesh::sharding_comm).
-    pub fn replica_comm(&self) -> Result<Comm> {
-        Comm::made_by(|out| unsafe { sys::shardrec_mesh_replica_comm(self.0, out) })
     }
 }
 
@@ -1228,7 +1151,7 @@ impl Ddp {
     /// The bucket that a parameter is in, from 0 in the order of sending; with DDP_ORDER RECORDED another
     /// one from the second step on. Errors: as [`Ddp::gradient`](crate::Ddp::gradient). Any thread, but not during begin.
     /// Since 0.1.
-    pub fn bucket_of(&self, index: i64) -> Result<i32> {
+    pub fn bucket_of(&self, index: i32) -> Result<i32> {
         let mut out = 0i32;
         check(unsafe { sys::shardrec_ddp_bucket_of(self.raw, index, &mut out) })?;
         Ok(out)
@@ -1300,8 +1223,8 @@ impl Ddp {
     /// exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
     /// bytes_sent (to all peers), seconds (from sending to the end). Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
-    pub fn statistics(&mut self) -> Result<String> {
-        take_text(|out| unsafe { sys::shardrec_ddp_statistics(self.raw, out) })
+    pub fn statistics_json(&mut self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_ddp_statistics_json(self.raw, out) })
     }
 }
 
@@ -1338,8 +1261,8 @@ impl Mlp {
 
     /// Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
     /// gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
-    pub fn zero_gradient(&mut self) -> Result<()> {
-        check(unsafe { sys::shardrec_mlp_zero_gradient(self.0) })
+    pub fn zero_gradients(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_mlp_zero_gradients(self.0) })
     }
 
     /// One optimizer step on all parameters with their gradients, which stay as they are. Errors:
@@ -1593,47 +1516,21 @@ impl Scorer {
         Model::made_by(|out| unsafe { sys::shardrec_scorer_model(self.0, out) })
     }
 
-    /// The step of the checkpoint that is served, columns of the dense input of [`Scorer::predict`](crate::Scorer::predict), and
-    /// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+    /// What is served now. out: its struct_size is set; the members that fit in it are written.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Since 0.1.
     pub fn info(&self) -> Result<ScorerInfo> {
-        let mut out_step = 0i64;
-        let mut out_dense_columns = 0i64;
-        let mut out_scores = 0i64;
-        check(unsafe { sys::shardrec_scorer_info(self.0, &mut out_step, &mut out_dense_columns, &mut out_scores) })?;
-        Ok(ScorerInfo { step: out_step, dense_columns: out_dense_columns, scores: out_scores })
-    }
-
-    /// Looks up a batch and writes one of its outputs.
-    /// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
-    /// lengths, weights: as [`Lookup::begin`](crate::Lookup::begin); weights may be None. out: \[batch_size, width\] or, of a
-    /// sequence, \[ids of the feature, dim\]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
-    /// unit column stride, any row stride \>= columns. out_step: the step of the checkpoint that has answered. Ids out of range: as their table's OUT_OF_RANGE says.
-    /// Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
-    /// feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
-    pub fn lookup(&self, output: i32, batch_size: i64, values: View<'_>, lengths: View<'_>, weights: Option<View<'_>>, out: ViewMut<'_>) -> Result<i64> {
-        let mut out_step = 0i64;
-        check(unsafe { sys::shardrec_scorer_lookup(self.0, output, batch_size, &values.raw, &lengths.raw, weights.as_ref().map_or(std::ptr::null(), |view| &view.raw), &out.raw, &mut out_step) })?;
-        Ok(out_step)
-    }
-
-    /// Scores a batch: probabilities, or logits with the option LOGITS.
-    /// dense: \[batch_size, dense columns\] ([`Scorer::info`](crate::Scorer::info)), FLOAT32, unit column stride. Others: as
-    /// [`Scorer::lookup`](crate::Scorer::lookup). out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
-    /// one score also \[batch_size\]. out_step: as [`Scorer::lookup`](crate::Scorer::lookup).
-    /// Errors: as [`Scorer::lookup`](crate::Scorer::lookup); UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
-    /// missing: the sentence says why). Since 0.1.
-    pub fn predict(&self, batch_size: i64, dense: View<'_>, values: View<'_>, lengths: View<'_>, weights: Option<View<'_>>, out: ViewMut<'_>) -> Result<i64> {
-        let mut out_step = 0i64;
-        check(unsafe { sys::shardrec_scorer_predict(self.0, batch_size, &dense.raw, &values.raw, &lengths.raw, weights.as_ref().map_or(std::ptr::null(), |view| &view.raw), &out.raw, &mut out_step) })?;
-        Ok(out_step)
+        let mut out = sys::shardrec_served::new();
+        check(unsafe { sys::shardrec_scorer_info(self.0, &mut out) })?;
+        Ok(ScorerInfo { step: out.step, dense_columns: out.dense_columns, scores: out.scores })
     }
 }
 
 impl Metrics {
-    /// Makes an empty metric; its clock starts. comm: None for this rank alone.
+    /// Makes an empty metric; its clock starts. comm: None for this rank alone. options: None (no kind of
+    /// options is for metrics yet).
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(comm: Option<&Comm>) -> Result<Metrics> {
-        Metrics::made_by(|out| unsafe { sys::shardrec_metrics_create(comm.map_or(std::ptr::null_mut(), |handle| handle.0), out) })
+        Metrics::made_by(|out| unsafe { sys::shardrec_metrics_create(comm.map_or(std::ptr::null_mut(), |handle| handle.0), std::ptr::null(), out) })
     }
 
     /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].

@@ -49,7 +49,7 @@ fn misuse_is_refused() {
 /// Which of the three, the plug-in decides.
 #[test]
 fn no_device_is_probed() {
-    let refused = kind(probe_device(-1, None));
+    let refused = kind(probe_device_json(-1, None));
     let expected = [ErrorKind::InvalidArgument, ErrorKind::Unsupported, ErrorKind::DeviceError];
     assert!(refused.is_some_and(|kind| expected.contains(&kind)), "{refused:?}");
 }
@@ -79,10 +79,16 @@ fn there<T: Element>(values: &[T]) -> Result<Memory> {
 
 fn step(lookup: &mut Lookup, left: &mut Left) -> Result<()> {
     let lengths = Some(View::vector(&LENGTHS));
-    lookup.begin(BAGS as i64, Some(View::vector(&IDS)), lengths, Some(View::vector(&WEIGHTS)))?;
+    lookup.begin(&Batch {
+        size: BAGS as i64,
+        values: Some(View::vector(&IDS)),
+        lengths,
+        weights: Some(View::vector(&WEIGHTS)),
+        ..Batch::default()
+    })?;
     lookup.forward(0, ViewMut::matrix(&mut left.output, BAGS, DIM))?;
     lookup.set_gradient(0, View::matrix(&GRADIENT, BAGS, DIM))?;
-    lookup.backward()?;
+    lookup.backward(Update::Apply)?;
     lookup.weight_gradient(ViewMut::vector(&mut left.of_weights))
 }
 
@@ -92,12 +98,18 @@ fn step_on_device(lookup: &mut Lookup, left: &mut Left) -> Result<()> {
         (there(&GRADIENT)?, there(&left.output)?, there(&left.of_weights)?);
     let values = Some(ids.tensor(0, Dtype::Int64, &[IDS.len()])?);
     let bags = Some(lengths.tensor(0, Dtype::Int64, &[BAGS])?);
-    lookup.begin(BAGS as i64, values, bags, Some(weights.tensor(0, Dtype::Float32, &[5])?))?;
+    lookup.begin(&Batch {
+        size: BAGS as i64,
+        values,
+        lengths: bags,
+        weights: Some(weights.tensor(0, Dtype::Float32, &[5])?),
+        ..Batch::default()
+    })?;
     drop((ids, lengths, weights)); // what was begun reads them before they go
     lookup.forward(0, output.tensor_mut(0, Dtype::Float32, &[BAGS, DIM])?)?;
     lookup.set_gradient(0, gradient.tensor(0, Dtype::Float32, &[BAGS, DIM])?)?;
     drop(gradient);
-    lookup.backward()?;
+    lookup.backward(Update::Apply)?;
     lookup.weight_gradient(of_weights.tensor_mut(0, Dtype::Float32, &[5])?)?;
     copy(ViewMut::matrix(&mut left.output, BAGS, DIM), output.tensor(0, Dtype::Float32, &[BAGS, DIM])?)?;
     copy(ViewMut::vector(&mut left.of_weights), of_weights.tensor(0, Dtype::Float32, &[5])?)
@@ -111,9 +123,9 @@ fn train(on_device: bool) -> Left {
         ))?;
         let table = model.add_table("t", ROWS as i64, DIM as i64, None)?;
         model.add_feature(table, "f", Pooling::Sum)?;
-        let plan = Plan::collective(comm, &model, None)?;
+        let plan = Plan::collective(comm, None, &model, None)?;
         let options = CollectionOptions::new().device(0);
-        let mut tables = Collection::new(comm, &model, &plan, on_device.then_some(&options))?;
+        let mut tables = Collection::new(comm, None, &model, &plan, on_device.then_some(&options))?;
         let mut lookup = Lookup::new(&tables, Some(&LookupOptions::new().weight_gradient(true)))?;
         let mut left = Left { output: [0.0; BAGS * DIM], of_weights: [0.0; 5], rows: vec![0.0; ROWS * DIM] };
         for _ in 0..2 {
@@ -124,7 +136,7 @@ fn train(on_device: bool) -> Left {
             }
         }
         let rows = ViewMut::matrix(&mut left.rows, ROWS, DIM);
-        tables.read(0, TablePart::Weights, 0, ROWS as i64, Some(rows))?;
+        tables.read_range(0, TablePart::Weights, 0, ROWS as i64, Some(rows))?;
         Ok(left)
     });
     results.unwrap().remove(0)

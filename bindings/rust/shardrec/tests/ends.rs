@@ -114,7 +114,7 @@ fn ranks_that_disagree_go_on() {
         run(2, |comm: &Comm| -> Result<()> {
             let mut model = Model::new()?;
             model.add_table("t", 10 + i64::from(comm.rank()?), 4, None)?;
-            let error = Plan::collective(comm, &model, None).unwrap_err();
+            let error = Plan::collective(comm, None, &model, None).unwrap_err();
             assert!(matches!(error.kind, ErrorKind::Disagreement), "{error}");
             comm.barrier()
         })
@@ -251,7 +251,7 @@ fn a_failure_ends_the_others_over_gloo() {
 fn a_long_call_is_cancelled_from_another_thread() {
     let control = Control::new().unwrap();
     let cancelled = std::thread::scope(|scope| {
-        let probing = scope.spawn(|| probe(1, Some(&control)));
+        let probing = scope.spawn(|| probe_json(1, Some(&control)));
         while !probing.is_finished() && control.progress().unwrap().done == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }

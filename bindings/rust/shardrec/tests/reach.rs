@@ -31,14 +31,14 @@ fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
 
 #[test]
 fn the_library_itself() {
-    assert!(capabilities().unwrap().contains("engines") && api_version() >= sys::SHARDREC_API_VERSION);
+    assert!(capabilities_json().unwrap().contains("engines") && api_version() >= sys::SHARDREC_API_VERSION);
     set_log_level(LogLevel::Warning).unwrap();
     let control = Control::new().unwrap();
     assert_eq!(control.progress().unwrap().done, 0);
     control.cancel().unwrap();
-    assert_eq!(kind(probe(1, Some(&control))), Some(ErrorKind::Cancelled));
-    let probed = match probe_cached() {
-        Err(e) if e.kind == ErrorKind::NotFound => probe(1, None).unwrap(),
+    assert_eq!(kind(probe_json(1, Some(&control))), Some(ErrorKind::Cancelled));
+    let probed = match probe_cached_json() {
+        Err(e) if e.kind == ErrorKind::NotFound => probe_json(1, None).unwrap(),
         cached => cached.unwrap(),
     };
     assert!(probed.contains('{'));
@@ -81,8 +81,8 @@ fn plans_by_hand() {
     assert_eq!(again.box_count(0).unwrap(), plan.box_count(0).unwrap());
     let mut empty = Plan::create_empty(&model, &topology).unwrap();
     empty.add_box(0, 1, 0, 10, 0, 4).unwrap();
-    empty.add_replicated(1).unwrap();
-    empty.set_replication(1, Replication::Rows).unwrap();
+    empty.replicate(1, Replication::Samples).unwrap();
+    empty.replicate(1, Replication::Rows).unwrap();
     empty.check().unwrap();
     let placed = empty.placed_box(0, 0).unwrap();
     assert_eq!((placed.rank, placed.rows, placed.cols), (1, 10, 4));
@@ -98,47 +98,66 @@ fn lookups_in_every_form() {
         comm.all_reduce(ViewMut::vector(&mut sum), Reduction::Sum)?;
         assert_eq!((sum, comm.get(CommProperty::StepSeconds)?), ([2.0, 1.0], 600.0));
         let model = small_model()?;
-        let plan = Plan::collective(comm, &model, None)?;
-        let mut tables = Collection::new(comm, &model, &plan, None)?;
+        let plan = Plan::collective(comm, None, &model, None)?;
+        let mut tables = Collection::new(comm, None, &model, &plan, None)?;
         let mut lookup = Lookup::new(&tables, Some(&LookupOptions::new().weight_gradient(true)))?;
         let (ids, weights) = ([1i64, 2, 3], [1f32, 1.0, 2.0]);
         let (mut out, mut gradient) = ([1f32; 12], [0f32; 3]);
         let offsets = [0i64, 1, 2, 2, 3];
         let (values, bags) = (Some(View::vector(&ids)), Some(View::vector(&offsets)));
-        lookup.begin_offsets(2, values, bags, Some(View::vector(&weights)))?;
+        lookup.begin(&Batch {
+            size: 2,
+            values,
+            offsets: bags,
+            weights: Some(View::vector(&weights)),
+            ..Batch::default()
+        })?;
         assert_eq!(lookup.output_shape(0)?, LookupOutputShape { rows: 2, columns: 6 });
         lookup.forward(0, ViewMut::matrix(&mut out, 2, 6))?;
         assert!(!lookup.all_done()?);
         lookup.set_gradient(0, View::matrix(&[1f32; 12], 2, 6))?;
-        lookup.accumulate()?;
+        lookup.backward(Update::Accumulate)?;
         lookup.weight_gradient(ViewMut::vector(&mut gradient))?;
         let (sizes, inverse, lengths) = ([1i64, 2], [0i64, 0, 0, 1], [1i64, 1, 1]);
         let (sizes, inverse) = (Some(View::vector(&sizes)), Some(View::vector(&inverse)));
-        lookup.begin_variable(2, sizes, inverse, values, Some(View::vector(&lengths)), None)?;
+        lookup.begin(&Batch {
+            size: 2,
+            batch_sizes: sizes,
+            inverse,
+            values,
+            lengths: Some(View::vector(&lengths)),
+            ..Batch::default()
+        })?;
         lookup.forward(0, ViewMut::matrix(&mut out, 2, 6))?;
         lookup.set_gradient(0, View::matrix(&out, 2, 6))?;
-        lookup.backward()?;
+        lookup.backward(Update::Apply)?;
         assert_eq!(tables.step()?, 1);
-        lookup.begin(2, values, Some(View::vector(&[1i64, 1, 1, 0])), None)?;
+        lookup.begin(&Batch {
+            size: 2,
+            values,
+            lengths: Some(View::vector(&[1i64, 1, 1, 0])),
+            ..Batch::default()
+        })?;
         lookup.forward(0, ViewMut::matrix(&mut out, 2, 6))?;
-        lookup.skip()?;
-        lookup.begin(0, None, None, None)?;
+        lookup.backward(Update::Skip)?;
+        lookup.begin(&Batch::default())?;
         lookup.forward(0, ViewMut::matrix(&mut out, 0, 6))?;
         assert!(lookup.all_done()?);
         tables.set_step(7)?;
-        tables.set_learning_rate(0.1)?;
-        tables.set_table_learning_rate(1, 0.2)?;
+        tables.set_learning_rate(ALL_TABLES, 0.1)?;
+        tables.set_learning_rate(1, 0.2)?;
         tables.set_frozen(0, true)?;
-        tables.synchronize()?;
+        assert_eq!((tables.learning_rate(1)?, tables.frozen(0)?, tables.frozen(1)?), (0.2, true, false));
+        tables.wait_device()?;
         unsafe { lookup.set_stream(0)? };
         let mut row = [0f32; 4];
-        tables.write(0, TablePart::Weights, 9, 1, Some(View::matrix(&[1f32, 2.0, 3.0, 4.0], 1, 4)))?;
-        tables.read(0, TablePart::Weights, 9, 1, Some(ViewMut::matrix(&mut row, 1, 4)))?;
-        tables.read(0, TablePart::Weights, 0, 0, None)?; // this rank asks for nothing
-        tables.write(0, TablePart::Weights, 0, 0, None)?;
+        tables.write_range(0, TablePart::Weights, 9, 1, Some(View::matrix(&[1f32, 2.0, 3.0, 4.0], 1, 4)))?;
+        tables.read_range(0, TablePart::Weights, 9, 1, Some(ViewMut::matrix(&mut row, 1, 4)))?;
+        tables.read_range(0, TablePart::Weights, 0, 0, None)?; // this rank asks for nothing
+        tables.write_range(0, TablePart::Weights, 0, 0, None)?;
         assert_eq!((row[3], tables.step()?), (4.0, 7));
-        assert!(tables.stat(CollectionStat::Steps)? >= 1 && tables.table_stat(0, TableStat::Ids)? >= 0);
-        assert!(tables.stat_real(CollectionStat::SecondsLookup)? >= 0.0);
+        assert!(tables.stat(Stat::Steps, ALL_TABLES)? >= 1.0 && tables.stat(Stat::TableIds, 0)? >= 0.0);
+        assert!(tables.stat(Stat::SecondsLookup, ALL_TABLES)? >= 0.0);
         assert!(comm.operations_json()?.contains('['));
         tables.save(&folder.path("tables"), None)?;
         tables.load(&folder.path("tables"), None)?;
@@ -152,11 +171,11 @@ fn meshes() {
     run(2, |comm: &Comm| -> Result<()> {
         let mesh = Mesh::new(comm, 1, Some(&MeshOptions::new().placement(Placement::Sync)))?;
         let model = small_model()?;
-        let plan = Plan::collective_on_mesh(&mesh, &model, None)?;
-        let mut tables = Collection::create_on_mesh(&mesh, &model, &plan, None)?;
-        let (sharding, replica) = (mesh.sharding_comm()?, mesh.replica_comm()?);
+        let plan = Plan::collective(comm, Some(&mesh), &model, None)?;
+        let mut tables = Collection::new(comm, Some(&mesh), &model, &plan, None)?;
+        let (sharding, replica) = (mesh.comm(MeshGroup::Sharding)?, mesh.comm(MeshGroup::Replica)?);
         assert_eq!((mesh.place()?.replica_size, sharding.size()?, replica.size()?), (2, 1, 2));
-        tables.sync()?;
+        tables.sync_replicas()?;
         drop((sharding, replica));
         comm.shutdown()
     })
@@ -191,7 +210,7 @@ fn layers_in_groups() {
         mlp.set_learning_rate(0.01)?;
         mlp.step()?;
         assert_ne!(mlp.parameter(0)?.value, before);
-        mlp.zero_gradient()?;
+        mlp.zero_gradients()?;
         ddp.check_equal()?;
         if comm.rank()? == 0 {
             mlp.save(&folder.path("layers"))?;
@@ -242,7 +261,7 @@ fn own_parameters() {
         assert_eq!(ddp.parameter::<f32>(1)?[0], 1.0);
         ddp.check_equal()?;
         ddp.join()?;
-        assert!(ddp.statistics()?.contains("buckets"));
+        assert!(ddp.statistics_json()?.contains("buckets"));
         comm.shutdown()
     })
     .unwrap();
@@ -305,8 +324,9 @@ fn checkpoints() {
     let folder = Folder::new("run");
     run(2, |comm: &Comm| -> Result<()> {
         let model = small_model()?;
-        let plan = Plan::collective(comm, &model, Some(&PlanOptions::new().sharding(Sharding::RowWise)))?;
-        let tables = Collection::new(comm, &model, &plan, None)?;
+        let plan =
+            Plan::collective(comm, None, &model, Some(&PlanOptions::new().sharding(Sharding::RowWise)))?;
+        let tables = Collection::new(comm, None, &model, &plan, None)?;
         let (mut mlp, mut ddp) = (Mlp::new(2, None)?, Ddp::new(comm, None)?);
         mlp.add_linear(1, Activation::None)?;
         ddp.add_parameter("weight", &[2, 1], vec![1f32, 2.0])?;
@@ -348,7 +368,7 @@ fn metrics_over_ranks() {
         metrics.update(View::vector(&[0.9f32, 0.1]), View::vector(&[1f32, 0.0]))?;
         metrics.compute()?;
         assert_eq!(metrics.get(Metric::Auc)?, 1.0);
-        assert!(metrics_text()?.contains("shardrec"));
+        assert!(counters_text()?.contains("shardrec"));
         metrics.reset()?;
         let mut own = Metrics::new(None)?; // of this rank alone
         let label = comm.rank()? as f32;

@@ -11,20 +11,20 @@ const ROWS: i64 = 50;
 const BATCH: usize = 5;
 const THREADS: usize = 16;
 
-struct Batch {
+struct Samples {
     dense: Vec<f32>,
     ids: Vec<i64>,
     lengths: [i32; 2 * BATCH],
     weights: Vec<f32>,
 }
 
-fn batch_of(thread: usize) -> Batch {
+fn batch_of(thread: usize) -> Samples {
     let lengths: [i32; 2 * BATCH] = std::array::from_fn(|i| ((i + thread) % 3) as i32);
     let count = lengths.iter().sum::<i32>() as usize;
     let keys: Vec<i64> = (0..count).map(|i| (100 * thread + i) as i64).collect();
     let mut ids = vec![0; count];
     hash64_ids(7, View::vector(&keys), ROWS, ViewMut::vector(&mut ids)).unwrap();
-    Batch {
+    Samples {
         dense: (0..BATCH * DENSE).map(|i| (i + thread) as f32 / 10.0 - 1.0).collect(),
         ids,
         lengths,
@@ -55,8 +55,8 @@ impl Trained<'_> {
             let table = model.add_table(name, ROWS, DIM as i64, None)?;
             model.add_feature(table, name, Pooling::Sum)?;
         }
-        let plan = Plan::collective(comm, &model, None)?;
-        let tables = Collection::new(comm, &model, &plan, None)?;
+        let plan = Plan::collective(comm, None, &model, None)?;
+        let tables = Collection::new(comm, None, &model, &plan, None)?;
         let lookup = Lookup::new(&tables, None)?;
         let interaction = Interaction::new(2, DIM as i64, None)?;
         let mut bottom = Mlp::new(DENSE as i64, None)?;
@@ -75,13 +75,13 @@ impl Trained<'_> {
         (0..THREADS).map(|thread| self.answer(&batch_of(thread))).collect()
     }
 
-    fn answer(&mut self, batch: &Batch) -> Result<Answer> {
+    fn answer(&mut self, batch: &Samples) -> Result<Answer> {
         let columns = self.interaction.outputs()? as usize;
         let (mut pooled, mut dense) = (vec![0f32; BATCH * 2 * DIM], [0f32; BATCH * DIM]);
         let (mut crossed, mut logits, mut scores) =
             (vec![0f32; BATCH * columns], [0f32; BATCH], vec![0f32; BATCH]);
         let (ids, lengths) = (View::vector(&batch.ids), View::vector(&batch.lengths));
-        self.lookup.begin(BATCH as i64, Some(ids), Some(lengths), Some(View::vector(&batch.weights)))?;
+        self.lookup.begin(&Batch::new(BATCH as i64, ids, lengths).weights(View::vector(&batch.weights)))?;
         self.lookup.forward(0, ViewMut::matrix(&mut pooled, BATCH, 2 * DIM))?;
         let input = View::matrix(&batch.dense, BATCH, DENSE);
         let _ = self.bottom.forward(input, ViewMut::matrix(&mut dense, BATCH, DIM))?;
@@ -100,21 +100,22 @@ impl Trained<'_> {
         for table in 0..2 {
             let rows: Vec<f32> = (0..ROWS * DIM as i64).map(|i| (i % 17) as f32 / 9.0 - 0.8).collect();
             let rows = View::matrix(&rows, ROWS as usize, DIM);
-            self.tables.write(table, TablePart::Weights, 0, ROWS, Some(rows))?;
+            self.tables.write_range(table, TablePart::Weights, 0, ROWS, Some(rows))?;
         }
         self.top.set_parameter(1, &[0.25])
     }
 }
 
-fn answer_of(scorer: &Scorer, batch: &Batch) -> Result<(i64, i64, Answer)> {
+fn answer_of(scorer: &Scorer, batch: &Samples) -> Result<(i64, i64, Answer)> {
     let mut answer = Answer { pooled: vec![0f32; BATCH * 2 * DIM], scores: vec![0f32; BATCH] };
     let (ids, lengths) = (View::vector(&batch.ids), View::vector(&batch.lengths));
     let weights = Some(View::vector(&batch.weights));
     let pooled = ViewMut::matrix(&mut answer.pooled, BATCH, 2 * DIM);
-    let of_lookup = scorer.lookup(0, BATCH as i64, ids, lengths, weights, pooled)?;
+    let of_lookup = scorer.lookup(0, &Batch { weights, ..Batch::new(BATCH as i64, ids, lengths) }, pooled)?;
     let dense = View::matrix(&batch.dense, BATCH, DENSE);
     let scores = ViewMut::vector(&mut answer.scores);
-    let of_predict = scorer.predict(BATCH as i64, dense, ids, lengths, weights, scores)?;
+    let of_predict =
+        scorer.predict(&Batch { weights, ..Batch::new(BATCH as i64, ids, lengths) }, dense, scores)?;
     Ok((of_lookup, of_predict, answer))
 }
 

@@ -1,9 +1,9 @@
 //! Two ranks train two steps around a refused batch; weights, the error's parts, and dropping out of order.
 
 use shardrec::{
-    hash64, live_objects, run, Collection, CollectionOptions, Comm, CommProperty, Dtype, ErrorKind, Init,
-    Lookup, Model, OptimizerOptions, OptionKey, Plan, PlanOptions, Pooling, Reduction, RendezvousOptions,
-    Result, Sharding, TableOptions, TablePart, View, ViewMut,
+    hash64, live_objects, run, Batch, Collection, CollectionOptions, Comm, CommProperty, Dtype, ErrorKind,
+    Init, Lookup, Model, OptimizerOptions, OptionKey, Plan, PlanOptions, Pooling, Reduction,
+    RendezvousOptions, Result, Sharding, TableOptions, TablePart, Update, View, ViewMut,
 };
 
 const ROWS: usize = 10;
@@ -67,15 +67,21 @@ fn train_rank(comm: &Comm) -> Result<()> {
     model.set_optimizer(Some(&sgd))?;
     let table = model.add_table(TABLE, ROWS as i64, DIM as i64, Some(&zeros))?;
     model.add_feature(table, "id", Pooling::Sum)?;
-    let plan = Plan::collective(comm, &model, Some(&row_wise))?;
-    let mut tables = Collection::new(comm, &model, &plan, None)?;
+    let plan = Plan::collective(comm, None, &model, Some(&row_wise))?;
+    let mut tables = Collection::new(comm, None, &model, &plan, None)?;
     let mut lookup = Lookup::new(&tables, None)?;
 
     step(&mut lookup, rank)?;
     refused(&mut lookup, rank);
     step(&mut lookup, rank)?;
     let mut weights = [0f32; ROWS * DIM];
-    tables.read(table, TablePart::Weights, 0, ROWS as i64, Some(ViewMut::matrix(&mut weights, ROWS, DIM)))?;
+    tables.read_range(
+        table,
+        TablePart::Weights,
+        0,
+        ROWS as i64,
+        Some(ViewMut::matrix(&mut weights, ROWS, DIM)),
+    )?;
     assert_eq!((weights, tables.step()?), (expected(), 2));
     assert_ne!(weights[7 * DIM], 0.0);
 
@@ -94,7 +100,7 @@ fn train_rank(comm: &Comm) -> Result<()> {
 
     comm.shutdown()?;
     drop((plan, tables, model, zeros, sgd, row_wise));
-    assert_eq!(lookup.backward().unwrap_err().kind, ErrorKind::Closed);
+    assert_eq!(lookup.backward(Update::Apply).unwrap_err().kind, ErrorKind::Closed);
     Ok(())
 }
 
@@ -131,25 +137,20 @@ fn exchange_tensors(comm: &Comm) -> Result<()> {
 
 fn step(lookup: &mut Lookup, rank: usize) -> Result<()> {
     let mut out = [0f32; BATCH * DIM];
-    lookup.begin(
-        BATCH as i64,
-        Some(View::vector(&VALUES[rank])),
-        Some(View::vector(&LENGTHS[rank])),
-        None,
-    )?;
+    lookup.begin(&Batch::new(BATCH as i64, View::vector(&VALUES[rank]), View::vector(&LENGTHS[rank])))?;
     lookup.forward(0, ViewMut::matrix(&mut out, BATCH, DIM))?;
     for (i, value) in out.iter_mut().enumerate() {
         *value += (rank + 1 + i % DIM) as f32;
     }
     lookup.set_gradient(0, View::matrix(&out, BATCH, DIM))?;
-    lookup.send_gradients(false)?;
-    lookup.backward()
+    lookup.send_gradients(Update::Apply)?;
+    lookup.backward(Update::Apply)
 }
 
 fn refused(lookup: &mut Lookup, rank: usize) {
     let mut ids = VALUES[rank];
     ids[2] += (rank * ROWS) as i64; // rank 1's third id is out of range
-    lookup.begin(BATCH as i64, Some(View::vector(&ids)), Some(View::vector(&LENGTHS[rank])), None).unwrap();
+    lookup.begin(&Batch::new(BATCH as i64, View::vector(&ids), View::vector(&LENGTHS[rank]))).unwrap();
     let e = lookup.forward(0, ViewMut::matrix(&mut [0f32; BATCH * DIM], BATCH, DIM)).unwrap_err();
     assert_eq!((e.kind, e.rank, e.position), (ErrorKind::InvalidBatch, Some(1), Some(2)), "{e}");
     assert_eq!((e.table.as_deref(), e.feature.as_deref()), (Some(TABLE), Some("id")), "{e}");

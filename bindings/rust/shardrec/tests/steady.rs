@@ -39,8 +39,8 @@ fn a_steady_step_allocates_nothing() {
         let mut model = Model::new()?;
         let table = model.add_table("a", 10, DIM as i64, None)?;
         model.add_feature(table, "x", Pooling::Sum)?;
-        let plan = Plan::collective(comm, &model, None)?;
-        let tables = Collection::new(comm, &model, &plan, None)?;
+        let plan = Plan::collective(comm, None, &model, None)?;
+        let tables = Collection::new(comm, None, &model, &plan, None)?;
         let mut lookup = Lookup::new(&tables, None)?;
         let mut layers = Mlp::new(DIM as i64, None)?;
         layers.add_linear(1, Activation::None)?;
@@ -64,7 +64,7 @@ fn a_steady_step_allocates_nothing() {
             pooled.resize(size * DIM);
             gradient.resize(size * DIM);
             let (values, bags) = (View::vector(&ids[..size]), View::vector(&lengths[..size]));
-            lookup.begin(size as i64, Some(values), Some(bags), None)?;
+            lookup.begin(&Batch::new(size as i64, values, bags))?;
             lookup.forward(0, ViewMut::matrix(&mut pooled, size, DIM))?;
             assert!(!lookup.all_done()?);
             let pass =
@@ -82,7 +82,7 @@ fn a_steady_step_allocates_nothing() {
             )?;
             let averaged = averaged.end()?;
             lookup.set_gradient(0, View::matrix(&gradient, size, DIM))?;
-            lookup.backward()?;
+            lookup.backward(Update::Apply)?;
             averaged.wait()?;
             layers.step()?;
             metrics.update(View::vector(&probabilities[..size]), labels)?;

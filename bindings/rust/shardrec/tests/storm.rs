@@ -87,8 +87,8 @@ fn handles_end_in_any_order_on_any_thread() {
         let mut model = Model::new().unwrap();
         let table = model.add_table("a", 3, 4, None).unwrap();
         model.add_feature(table, "x", Pooling::Sum).unwrap();
-        let plan = Plan::collective(&comm, &model, None).unwrap();
-        let tables = Collection::new(&comm, &model, &plan, None).unwrap();
+        let plan = Plan::collective(&comm, None, &model, None).unwrap();
+        let tables = Collection::new(&comm, None, &model, &plan, None).unwrap();
         let lookup = Lookup::new(&tables, None).unwrap();
         let mut handles: Vec<Box<dyn Send>> = vec![
             Box::new(group),

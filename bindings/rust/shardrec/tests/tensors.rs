@@ -62,13 +62,13 @@ fn outputs_of<T: Element>(comm: &Comm, dtype: Dtype, out: &mut [T], stride: usiz
     let mut model = Model::new()?;
     let table = model.add_table("a", 2, 3, None)?;
     model.add_feature(table, "x", Pooling::Sum)?;
-    let plan = Plan::collective(comm, &model, None)?;
+    let plan = Plan::collective(comm, None, &model, None)?;
     let options = CollectionOptions::new().output_dtype(dtype);
-    let mut tables = Collection::new(comm, &model, &plan, Some(&options))?;
+    let mut tables = Collection::new(comm, None, &model, &plan, Some(&options))?;
     let rows = [0.1f32, 1000.3, -1e-6, f32::MIN, 3.3, 65519.0];
-    tables.write(0, TablePart::Weights, 0, 2, Some(View::matrix(&rows, 2, 3)))?;
+    tables.write_range(0, TablePart::Weights, 0, 2, Some(View::matrix(&rows, 2, 3)))?;
     let mut lookup = Lookup::new(&tables, None)?;
-    lookup.begin(2, Some(View::vector(&[1i64, 0])), Some(View::vector(&[1i32, 1])), None)?;
+    lookup.begin(&Batch::new(2, View::vector(&[1i64, 0]), View::vector(&[1i32, 1])))?;
     lookup.forward(0, ViewMut::strided(out, &[2, 3], &[stride, 1])?)
 }
 

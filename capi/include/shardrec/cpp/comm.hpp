@@ -42,7 +42,8 @@ class Local : public detail::Handle<shardrec_local, shardrec_local_destroy> {
  public:
   // ranks_per_node 0: all ranks are one node.
   explicit Local(int32_t ranks, int32_t ranks_per_node = 0) {
-    check(shardrec_local_create(ranks, ranks_per_node == 0 ? ranks : ranks_per_node, out()));
+    check(
+        shardrec_local_create(ranks, ranks_per_node == 0 ? ranks : ranks_per_node, nullptr, out()));
   }
   using Handle::Handle;
 };
@@ -51,7 +52,7 @@ class Local : public detail::Handle<shardrec_local, shardrec_local_destroy> {
 class Comm : public detail::Handle<shardrec_comm, shardrec_comm_destroy> {
  public:
   Comm(const Local &group, int32_t rank) {
-    check(shardrec_comm_create_local(group.get(), rank, out()));
+    check(shardrec_comm_create_local(group.get(), rank, nullptr, out()));
   }
   // Ranks in several processes. token empty: for engines whose launcher says who the ranks are.
   Comm(shardrec_engine engine, int32_t rank, int32_t size, std::string_view token,

@@ -52,7 +52,7 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
   void backward(const Matrix &output_gradient, const Matrix &input_gradient = nullptr) {
     check(shardrec_mlp_backward(get(), output_gradient.get(), input_gradient.get()));
   }
-  void zero_gradient() { check(shardrec_mlp_zero_gradient(get())); }
+  void zero_gradients() { check(shardrec_mlp_zero_gradients(get())); }
   void step() { check(shardrec_mlp_step(get())); }
   void set_learning_rate(double learning_rate) {
     check(shardrec_mlp_set_learning_rate(get(), learning_rate));
@@ -73,15 +73,15 @@ class Ddp : public detail::Handle<shardrec_ddp, shardrec_ddp_destroy> {
   using Handle::Handle;
 
   // gradient null: memory of the library. Returns the index.
-  int64_t add(std::string_view name, const Tensor &parameter, const Tensor &gradient = nullptr) {
-    int64_t index = 0;
+  int32_t add(std::string_view name, const Tensor &parameter, const Tensor &gradient = nullptr) {
+    int32_t index = 0;
     check(shardrec_ddp_add_parameter(get(), detail::c_text(name).c_str(), parameter.get(),
                                      gradient.get(), &index));
     return index;
   }
   // Returns the index of its first parameter.
-  int64_t add(std::string_view name, Mlp &mlp) {
-    int64_t first = 0;
+  int32_t add(std::string_view name, Mlp &mlp) {
+    int32_t first = 0;
     check(shardrec_ddp_add_mlp(get(), detail::c_text(name).c_str(), mlp.get(), &first));
     return first;
   }
@@ -99,27 +99,27 @@ class Ddp : public detail::Handle<shardrec_ddp, shardrec_ddp_destroy> {
   }
   void commit() { check(shardrec_ddp_commit(get())); }
 
-  Tensor gradient(int64_t index) const {
+  Tensor gradient(int32_t index) const {
     shardrec_tensor view{};
     check(shardrec_ddp_gradient(get(), index, &view));
     return view;
   }
-  Tensor state(int64_t index, int32_t state) const {
+  Tensor state(int32_t index, int32_t state) const {
     shardrec_tensor view{};
     check(shardrec_ddp_state(get(), index, state, &view));
     return view;
   }
-  int32_t bucket_of(int64_t index) const {
+  int32_t bucket_of(int32_t index) const {
     int32_t bucket = 0;
     check(shardrec_ddp_bucket_of(get(), index, &bucket));
     return bucket;
   }
 
   void begin(bool sync = true) { check(shardrec_ddp_begin(get(), sync ? 1 : 0)); }
-  void mark_ready(int64_t first, int64_t count = 1) {
+  void mark_ready(int32_t first, int32_t count = 1) {
     check(shardrec_ddp_mark_ready(get(), first, count));
   }
-  void mark_unused(int64_t first, int64_t count = 1) {
+  void mark_unused(int32_t first, int32_t count = 1) {
     check(shardrec_ddp_mark_unused(get(), first, count));
   }
   void end() { check(shardrec_ddp_end(get())); }
@@ -140,9 +140,9 @@ class Ddp : public detail::Handle<shardrec_ddp, shardrec_ddp_destroy> {
   void check_equal() { check(shardrec_ddp_check_equal(get())); }
   void broadcast(int32_t root) { check(shardrec_ddp_broadcast(get(), root)); }
   // JSON.
-  std::string statistics() {
+  std::string statistics_json() {
     detail::Text text;
-    check(shardrec_ddp_statistics(get(), text.out()));
+    check(shardrec_ddp_statistics_json(get(), text.out()));
     return text.str();
   }
 };
@@ -183,7 +183,7 @@ class Metrics : public detail::Handle<shardrec_metrics, shardrec_metrics_destroy
  public:
   // comm null: this rank alone.
   explicit Metrics(Comm *comm = nullptr) {
-    check(shardrec_metrics_create(comm == nullptr ? nullptr : comm->get(), out()));
+    check(shardrec_metrics_create(comm == nullptr ? nullptr : comm->get(), nullptr, out()));
   }
   explicit Metrics(Comm &comm) : Metrics(&comm) {}
   using Handle::Handle;

@@ -27,7 +27,7 @@ class Control : public detail::Handle<shardrec_control, shardrec_control_destroy
     int64_t total;
   };
 
-  Control() { check(shardrec_control_create(out())); }
+  Control() { check(shardrec_control_create(nullptr, out())); }
   using Handle::Handle;
 
   void cancel() { check(shardrec_control_cancel(get())); }
@@ -70,16 +70,16 @@ inline void set_log_sink(shardrec_log_sink sink, void *context = nullptr) {
 inline int32_t api_version() noexcept { return shardrec_api_version(); }
 
 // What the library can do on this machine, as JSON.
-inline std::string capabilities() {
+inline std::string capabilities_json() {
   detail::Text text;
-  check(shardrec_capabilities(text.out()));
+  check(shardrec_capabilities_json(text.out()));
   return text.str();
 }
 
 // All counters of this process as Prometheus text.
-inline std::string metrics_text() {
+inline std::string counters_text() {
   detail::Text text;
-  check(shardrec_metrics_text(text.out()));
+  check(shardrec_counters_text(text.out()));
   return text.str();
 }
 
@@ -95,26 +95,26 @@ struct Trace {
 };
 
 // What this machine's memory does, as JSON: measured now and kept, or as kept.
-inline std::string probe(int32_t threads = 0, const Control *control = nullptr) {
+inline std::string probe_json(int32_t threads = 0, const Control *control = nullptr) {
   detail::Text text;
-  check(shardrec_probe(threads, detail::control(control), text.out()));
+  check(shardrec_probe_json(threads, detail::control(control), text.out()));
   return text.str();
 }
 // The same of a CUDA device's; nothing is kept.
-inline std::string probe_device(int32_t device, const Control *control = nullptr) {
+inline std::string probe_device_json(int32_t device, const Control *control = nullptr) {
   detail::Text text;
-  check(shardrec_probe_device(device, detail::control(control), text.out()));
+  check(shardrec_probe_device_json(device, detail::control(control), text.out()));
   return text.str();
 }
-inline std::string probe_cached() {
+inline std::string probe_cached_json() {
   detail::Text text;
-  check(shardrec_probe_cached(text.out()));
+  check(shardrec_probe_cached_json(text.out()));
   return text.str();
 }
 // Empty when nothing is kept.
-inline std::optional<std::string> find_probe_cached() {
+inline std::optional<std::string> find_probe_cached_json() {
   detail::Text text;
-  if (!found(shardrec_probe_cached(text.out()))) return std::nullopt;
+  if (!found(shardrec_probe_cached_json(text.out()))) return std::nullopt;
   return text.str();
 }
 

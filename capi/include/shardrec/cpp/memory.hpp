@@ -21,7 +21,7 @@ namespace shardrec {
 class Memory : public detail::Handle<shardrec_memory, shardrec_memory_destroy> {
  public:
   Memory(shardrec_device_type type, int32_t device_id, int64_t bytes) {
-    check(shardrec_memory_create(type, device_id, bytes, out()));
+    check(shardrec_memory_create(type, device_id, bytes, nullptr, out()));
   }
   using Handle::Handle;
 
@@ -48,13 +48,13 @@ class Memory : public detail::Handle<shardrec_memory, shardrec_memory_destroy> {
 
 // stream: the value of a cudaStream_t; 0: the legacy default stream.
 inline void copy(const Tensor &to, const Tensor &from, int64_t stream = 0) {
-  check(shardrec_copy(to.get(), from.get(), stream));
+  check(shardrec_tensor_copy(to.get(), from.get(), stream));
 }
 
 // Where memory of devices comes from from now on; both nullptr: CUDA. native.h says what they may do.
 inline void set_device_allocator(shardrec_device_allocate allocate, shardrec_device_release release,
                                  void *context = nullptr) {
-  check(shardrec_set_device_allocator(allocate, release, context));
+  check(shardrec_device_set_allocator(allocate, release, context));
 }
 
 }  // namespace shardrec

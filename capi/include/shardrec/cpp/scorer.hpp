@@ -16,12 +16,6 @@ namespace shardrec {
 // checkpoint that has answered.
 class Scorer : public detail::Handle<shardrec_scorer, shardrec_scorer_destroy> {
  public:
-  struct Info {
-    int64_t step;
-    int64_t dense_columns;  // 0: no dense half
-    int64_t scores;
-  };
-
   // step -1: the newest checkpoint of the directory.
   explicit Scorer(std::string_view directory, int64_t step = -1, const Options &options = {},
                   const Control *control = nullptr) {
@@ -41,25 +35,23 @@ class Scorer : public detail::Handle<shardrec_scorer, shardrec_scorer_destroy> {
     check(shardrec_scorer_model(get(), &handle));
     return Model(handle);
   }
-  Info info() const {
-    Info info{};
-    check(shardrec_scorer_info(get(), &info.step, &info.dense_columns, &info.scores));
-    return info;
+  shardrec_served info() const {
+    shardrec_served served{};
+    served.struct_size = sizeof served;
+    check(shardrec_scorer_info(get(), &served));
+    return served;
   }
-  int64_t lookup(int32_t output, int64_t batch_size, const Vector &values, const Vector &lengths,
-                 const Matrix &result, const Vector &weights = nullptr) const {
+  int64_t lookup(int32_t output, const Batch &batch, const Matrix &result) const {
+    const shardrec_batch given = batch.c_batch();
     int64_t step = 0;
-    check(shardrec_scorer_lookup(get(), output, batch_size, values.get(), lengths.get(),
-                                 weights.get(), result.get(), &step));
+    check(shardrec_scorer_lookup(get(), output, &given, result.get(), &step));
     return step;
   }
   // result: [batch_size, scores], of one score also [batch_size].
-  int64_t predict(int64_t batch_size, const Matrix &dense, const Vector &values,
-                  const Vector &lengths, const Tensor &result,
-                  const Vector &weights = nullptr) const {
+  int64_t predict(const Batch &batch, const Matrix &dense, const Tensor &result) const {
+    const shardrec_batch given = batch.c_batch();
     int64_t step = 0;
-    check(shardrec_scorer_predict(get(), batch_size, dense.get(), values.get(), lengths.get(),
-                                  weights.get(), result.get(), &step));
+    check(shardrec_scorer_predict(get(), &given, dense.get(), result.get(), &step));
     return step;
   }
 };

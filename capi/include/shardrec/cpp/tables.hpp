@@ -76,7 +76,8 @@ class Topology : public detail::Handle<shardrec_topology, shardrec_topology_dest
  public:
   // ranks_per_node 0: all ranks are one node.
   explicit Topology(int32_t ranks, int32_t ranks_per_node = 0) {
-    check(shardrec_topology_create(ranks, ranks_per_node == 0 ? ranks : ranks_per_node, out()));
+    check(shardrec_topology_create(ranks, ranks_per_node == 0 ? ranks : ranks_per_node, nullptr,
+                                   out()));
   }
   using Handle::Handle;
   static Topology from_json(std::string_view json) {
@@ -93,33 +94,21 @@ class Topology : public detail::Handle<shardrec_topology, shardrec_topology_dest
 
 class Mesh : public detail::Handle<shardrec_mesh, shardrec_mesh_destroy> {
  public:
-  struct Place {
-    int32_t sharding_rank;
-    int32_t sharding_size;
-    int32_t replica_rank;
-    int32_t replica_size;
-  };
-
   Mesh(Comm &comm, int32_t sharding_group_size, const Options &options = {}) {
     check(shardrec_mesh_create(comm.get(), sharding_group_size, options.get(), out()));
   }
   using Handle::Handle;
 
-  Place place() const {
-    Place place{};
-    check(shardrec_mesh_place(get(), &place.sharding_rank, &place.sharding_size,
-                              &place.replica_rank, &place.replica_size));
+  shardrec_place place() const {
+    shardrec_place place{};
+    place.struct_size = sizeof place;
+    check(shardrec_mesh_place(get(), &place));
     return place;
   }
-  // Communicators of the host's own over the ranks of its groups. Collective over the mesh.
-  Comm sharding_comm() {
+  // A communicator of the host's own over the ranks of a group. Collective over the mesh.
+  Comm comm(shardrec_mesh_group group) {
     shardrec_comm *comm = nullptr;
-    check(shardrec_mesh_sharding_comm(get(), &comm));
-    return Comm(comm);
-  }
-  Comm replica_comm() {
-    shardrec_comm *comm = nullptr;
-    check(shardrec_mesh_replica_comm(get(), &comm));
+    check(shardrec_mesh_comm(get(), group, &comm));
     return Comm(comm);
   }
 };
@@ -140,20 +129,16 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
   }
   using Handle::Handle;
   static Plan collective(Comm &comm, const Model &model, const Options &options = {}) {
-    shardrec_plan *handle = nullptr;
-    check(shardrec_plan_collective(comm.get(), model.get(), options.get(), &handle));
-    return Plan(handle);
+    return make_collective(comm, nullptr, model, options);
   }
-  // For the ranks of a sharding group, the same on all ranks of the mesh.
-  static Plan collective(Mesh &mesh, const Model &model, const Options &options = {}) {
-    shardrec_plan *handle = nullptr;
-    check(shardrec_plan_collective_on_mesh(mesh.get(), model.get(), options.get(), &handle));
-    return Plan(handle);
+  // mesh: of comm. For the ranks of a sharding group, the same on all ranks of the mesh.
+  static Plan collective(Comm &comm, Mesh &mesh, const Model &model, const Options &options = {}) {
+    return make_collective(comm, mesh.get(), model, options);
   }
   // Without boxes.
   static Plan empty(const Model &model, const Topology &topology) {
     shardrec_plan *handle = nullptr;
-    check(shardrec_plan_create_empty(model.get(), topology.get(), &handle));
+    check(shardrec_plan_create_empty(model.get(), topology.get(), nullptr, &handle));
     return Plan(handle);
   }
   static Plan from_json(const Model &model, std::string_view json) {
@@ -163,12 +148,14 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
   }
 
   void add_box(int32_t table, const Box &box) {
-    check(shardrec_plan_add_box(get(), table, box.rank, box.row, box.rows, box.col, box.cols));
+    const shardrec_box given{
+        sizeof(shardrec_box), box.rank, 0, box.row, box.rows, box.col, box.cols};
+    check(shardrec_plan_add_box(get(), table, &given));
   }
-  void set_replication(int32_t table, shardrec_replication replication) {
-    check(shardrec_plan_set_replication(get(), table, replication));
+  // Of a table that is replicated already, sets the way.
+  void replicate(int32_t table, shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES) {
+    check(shardrec_plan_replicate(get(), table, replication));
   }
-  void add_replicated(int32_t table) { check(shardrec_plan_add_replicated(get(), table)); }
   // Throws unless every cell of every table has exactly one owner.
   void check_tiling() const { check(shardrec_plan_check(get())); }
   int32_t box_count(int32_t table) const {
@@ -177,10 +164,10 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
     return count;
   }
   Box box(int32_t table, int32_t index) const {
-    Box box{};
-    check(shardrec_plan_box(get(), table, index, &box.rank, &box.row, &box.rows, &box.col,
-                            &box.cols));
-    return box;
+    shardrec_box box{};
+    box.struct_size = sizeof box;
+    check(shardrec_plan_box(get(), table, index, &box));
+    return {box.rank, box.row, box.rows, box.col, box.cols};
   }
   // Of a replicated table: box 0.
   Bytes box_bytes(int32_t table, int32_t index) const {
@@ -198,16 +185,27 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
     check(shardrec_plan_to_text(get(), text.out()));
     return text.str();
   }
+
+ private:
+  static Plan make_collective(Comm &comm, shardrec_mesh *mesh, const Model &model,
+                              const Options &options) {
+    shardrec_plan *handle = nullptr;
+    check(shardrec_plan_collective(comm.get(), mesh, model.get(), options.get(), &handle));
+    return Plan(handle);
+  }
 };
 
 class Collection : public detail::Handle<shardrec_collection, shardrec_collection_destroy> {
  public:
-  Collection(Mesh &mesh, const Model &model, const Plan &plan, const Options &options = {}) {
-    check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(), options.get(),
-                                             out()));
-  }
   Collection(Comm &comm, const Model &model, const Plan &plan, const Options &options = {}) {
-    check(shardrec_collection_create(comm.get(), model.get(), plan.get(), options.get(), out()));
+    check(shardrec_collection_create(comm.get(), nullptr, model.get(), plan.get(), options.get(),
+                                     out()));
+  }
+  // mesh: of comm. A replica for each of its sharding groups.
+  Collection(Comm &comm, Mesh &mesh, const Model &model, const Plan &plan,
+             const Options &options = {}) {
+    check(shardrec_collection_create(comm.get(), mesh.get(), model.get(), plan.get(), options.get(),
+                                     out()));
   }
 
   using Handle::Handle;
@@ -217,25 +215,36 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
     check(shardrec_collection_step(get(), &step));
     return step;
   }
-  void sync() { check(shardrec_collection_sync(get())); }
-  void synchronize() { check(shardrec_collection_synchronize(get())); }
+  void sync_replicas() { check(shardrec_collection_sync_replicas(get())); }
+  void wait_device() { check(shardrec_collection_wait_device(get())); }
+  // Of all tables.
   void set_learning_rate(double learning_rate) {
-    check(shardrec_collection_set_learning_rate(get(), learning_rate));
+    set_learning_rate(SHARDREC_ALL_TABLES, learning_rate);
   }
-  void set_table_learning_rate(int32_t table, double learning_rate) {
-    check(shardrec_collection_set_table_learning_rate(get(), table, learning_rate));
+  void set_learning_rate(int32_t table, double learning_rate) {
+    check(shardrec_collection_set_learning_rate(get(), table, learning_rate));
+  }
+  double learning_rate(int32_t table) const {
+    double rate = 0;
+    check(shardrec_collection_learning_rate(get(), table, &rate));
+    return rate;
   }
   void set_frozen(int32_t table, bool frozen) {
     check(shardrec_collection_set_frozen(get(), table, frozen ? 1 : 0));
   }
-  void set_step(int64_t step) { check(shardrec_collection_set_step(get(), step)); }
-  void read(int32_t table, shardrec_table_part part, int64_t row, int64_t rows,
-            const Matrix &into) {
-    check(shardrec_collection_read(get(), table, part, row, rows, into.get()));
+  bool frozen(int32_t table) const {
+    int32_t value = 0;
+    check(shardrec_collection_frozen(get(), table, &value));
+    return value != 0;
   }
-  void write(int32_t table, shardrec_table_part part, int64_t row, int64_t rows,
-             const Matrix &values) {
-    check(shardrec_collection_write(get(), table, part, row, rows, values.get()));
+  void set_step(int64_t step) { check(shardrec_collection_set_step(get(), step)); }
+  void read_range(int32_t table, shardrec_table_part part, int64_t row, int64_t rows,
+                  const Matrix &into) {
+    check(shardrec_collection_read_range(get(), table, part, row, rows, into.get()));
+  }
+  void write_range(int32_t table, shardrec_table_part part, int64_t row, int64_t rows,
+                   const Matrix &values) {
+    check(shardrec_collection_write_range(get(), table, part, row, rows, values.get()));
   }
   // The rows that ids (int32 or int64) name; nullptr for both: nothing.
   void read_rows(int32_t table, shardrec_table_part part, const Vector &ids, const Matrix &into) {
@@ -253,20 +262,28 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
     check(shardrec_collection_load(get(), detail::c_text(directory).c_str(),
                                    detail::control(control)));
   }
-  int64_t stat_i64(shardrec_collection_stat stat) const {
-    int64_t value = 0;
-    check(shardrec_collection_stat_i64(get(), stat, &value));
-    return value;
-  }
-  int64_t table_stat_i64(int32_t table, shardrec_table_stat stat) const {
-    int64_t value = 0;
-    check(shardrec_collection_table_stat_i64(get(), table, stat, &value));
-    return value;
-  }
-  double stat_f64(shardrec_collection_stat stat) const {
+  // table: of SHARDREC_STAT_TABLE_... one, or the sum of all.
+  double stat(shardrec_stat stat, int32_t table = SHARDREC_ALL_TABLES) const {
     double value = 0;
-    check(shardrec_collection_stat_f64(get(), stat, &value));
+    check(shardrec_collection_stat(get(), stat, table, &value));
     return value;
+  }
+};
+
+// A batch of ids (batch.h): lengths or offsets; batch_sizes and inverse both or none. What is not set is NULL.
+struct Batch {
+  int64_t batch_size = 0;
+  Vector values = nullptr;
+  Vector lengths = nullptr;
+  Vector offsets = nullptr;
+  Vector weights = nullptr;
+  Vector batch_sizes = nullptr;
+  Vector inverse = nullptr;
+
+  // Valid while the batch is there and unchanged.
+  shardrec_batch c_batch() const {
+    return {sizeof(shardrec_batch), batch_size,    values.get(),      lengths.get(),
+            offsets.get(),          weights.get(), batch_sizes.get(), inverse.get()};
   }
 };
 
@@ -279,23 +296,19 @@ class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
 
   // The value of a cudaStream_t.
   void set_stream(int64_t stream) { check(shardrec_lookup_set_stream(get(), stream)); }
+  void begin(const Batch &batch) {
+    const shardrec_batch given = batch.c_batch();
+    check(shardrec_lookup_begin(get(), &given));
+  }
   void begin(int64_t batch_size, const Vector &values, const Vector &lengths,
              const Vector &weights = nullptr) {
-    check(shardrec_lookup_begin(get(), batch_size, values.get(), lengths.get(), weights.get()));
-  }
-  void begin_offsets(int64_t batch_size, const Vector &values, const Vector &offsets,
-                     const Vector &weights = nullptr) {
-    check(shardrec_lookup_begin_offsets(get(), batch_size, values.get(), offsets.get(),
-                                        weights.get()));
-  }
-  void begin_variable(int64_t batch_size, const Vector &batch_sizes, const Vector &inverse,
-                      const Vector &values, const Vector &lengths,
-                      const Vector &weights = nullptr) {
-    check(shardrec_lookup_begin_variable(get(), batch_size, batch_sizes.get(), inverse.get(),
-                                         values.get(), lengths.get(), weights.get()));
+    const shardrec_batch given{
+        sizeof(shardrec_batch), batch_size, values.get(), lengths.get(), nullptr,
+        weights.get(),          nullptr,    nullptr};
+    check(shardrec_lookup_begin(get(), &given));
   }
   // This rank has no more data.
-  void begin_without_data() { begin(0, nullptr, nullptr); }
+  void begin_without_data() { begin(Batch{}); }
   struct Shape {
     int64_t rows, columns;
   };
@@ -315,16 +328,16 @@ class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
   void set_gradient(int32_t output, const Matrix &gradient) {
     check(shardrec_lookup_set_gradient(get(), output, gradient.get()));
   }
-  // accumulate: whether accumulate() follows, else backward() does.
-  void send_gradients(bool accumulate = false) {
-    check(shardrec_lookup_send_gradients(get(), accumulate ? 1 : 0));
+  // update: as backward() will be given; not SKIP.
+  void send_gradients(shardrec_update update = SHARDREC_UPDATE_APPLY) {
+    check(shardrec_lookup_send_gradients(get(), update));
   }
-  void backward() { check(shardrec_lookup_backward(get())); }
-  void accumulate() { check(shardrec_lookup_accumulate(get())); }
+  void backward(shardrec_update update = SHARDREC_UPDATE_APPLY) {
+    check(shardrec_lookup_backward(get(), update));
+  }
   void weight_gradient(const Vector &into) const {
     check(shardrec_lookup_weight_gradient(get(), into.get()));
   }
-  void skip() { check(shardrec_lookup_skip(get())); }
 };
 
 }  // namespace shardrec

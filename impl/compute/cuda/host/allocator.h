@@ -1,5 +1,5 @@
 // Where memory of devices comes from: CUDA's pools, or what the program has set
-// (shardrec_set_device_allocator).
+// (shardrec_device_set_allocator).
 //
 // Thread rule: any thread.
 #pragma once

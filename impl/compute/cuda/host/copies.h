@@ -1,4 +1,4 @@
-// Copies of tensors for callers (shardrec_copy), in the order of a stream of theirs.
+// Copies of tensors for callers (shardrec_tensor_copy), in the order of a stream of theirs.
 //
 // Thread rule: any thread.
 #pragma once

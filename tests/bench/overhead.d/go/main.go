@@ -61,8 +61,8 @@ func (t *training) openTables(comm *Comm) {
 		name := fmt.Sprint("t", i)
 		check(model.AddFeature(must(model.AddTable(name, rows, dim, nil)), name, PoolingSum))
 	}
-	plan := must(NewCollectivePlan(comm, model, nil))
-	collection := must(NewCollection(comm, model, plan, new(CollectionOptions).Threads(1)))
+	plan := must(NewCollectivePlan(comm, nil, model, nil))
+	collection := must(NewCollection(comm, nil, model, plan, new(CollectionOptions).Threads(1)))
 	t.lookup = must(NewLookup(collection, nil))
 	t.handles = append(t.handles, t.lookup, collection, plan, model)
 }
@@ -101,10 +101,10 @@ func open(comm *Comm, kind, tables, batch int) *training {
 
 func (t *training) tableStep() {
 	pooled := Matrix(t.pooled, t.batch, t.tables*dim)
-	check(t.lookup.Begin(t.batch, Vector(t.ids), Vector(t.lengths), Tensor{}))
+	check(t.lookup.Begin(Batch{Size: t.batch, Values: Vector(t.ids), Lengths: Vector(t.lengths)}))
 	check(t.lookup.Forward(0, pooled))
 	check(t.lookup.SetGradient(0, pooled))
-	check(t.lookup.Backward())
+	check(t.lookup.Backward(UpdateApply))
 }
 
 func (t *training) wholeStep() {
@@ -115,7 +115,7 @@ func (t *training) wholeStep() {
 	predicted, logitsGradient := Matrix(t.predicted, size, 1), Matrix(t.logitsGradient, size, 1)
 	crossedGradient, denseGradient := Matrix(t.crossedGradient, size, t.width), Matrix(t.denseGradient, size, dim)
 	pooledGradient := Matrix(t.pooledGradient, size, t.tables*dim)
-	check(t.lookup.Begin(size, Vector(t.ids[:t.tables*size]), Vector(t.lengths[:t.tables*size]), Tensor{}))
+	check(t.lookup.Begin(Batch{Size: size, Values: Vector(t.ids[:t.tables*size]), Lengths: Vector(t.lengths[:t.tables*size])}))
 	check(t.bottom.Forward(input, dense))
 	check(t.lookup.Forward(0, pooled))
 	must(t.lookup.AllDone())
@@ -126,10 +126,10 @@ func (t *training) wholeStep() {
 	check(t.top.Backward(logitsGradient, crossedGradient))
 	check(t.cross.Backward(crossedGradient, denseGradient, pooledGradient))
 	check(t.lookup.SetGradient(0, pooledGradient))
-	check(t.lookup.SendGradients(false))
+	check(t.lookup.SendGradients(UpdateApply))
 	check(t.bottom.Backward(denseGradient, Tensor{}))
 	check(t.ddp.End())
-	check(t.lookup.Backward())
+	check(t.lookup.Backward(UpdateApply))
 	check(t.ddp.Wait())
 	check(t.bottom.Step())
 	check(t.top.Step())

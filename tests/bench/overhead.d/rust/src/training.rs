@@ -54,8 +54,8 @@ impl Tables {
             let table = model.add_table(&name, ROWS, DIM as i64, None)?;
             model.add_feature(table, &name, Pooling::Sum)?;
         }
-        let plan = Plan::collective(comm, &model, None)?;
-        let collection = Collection::new(comm, &model, &plan, Some(&CollectionOptions::new().threads(1)))?;
+        let plan = Plan::collective(comm, None, &model, None)?;
+        let collection = Collection::new(comm, None, &model, &plan, Some(&CollectionOptions::new().threads(1)))?;
         let mut lengths = AlignedVec::zeroed(tables * batch);
         lengths.fill(1);
         Ok(Tables {
@@ -71,7 +71,7 @@ impl Tables {
     fn begin(&mut self, size: usize) -> Result<()> {
         let bags = self.tables * size;
         let (ids, lengths) = (View::vector(&self.ids[..bags]), View::vector(&self.lengths[..bags]));
-        self.lookup.begin(size as i64, Some(ids), Some(lengths), None)
+        self.lookup.begin(&Batch::new(size as i64, ids, lengths))
     }
 }
 
@@ -81,7 +81,7 @@ impl Step for Tables {
         self.begin(batch)?;
         self.lookup.forward(0, ViewMut::matrix(&mut self.pooled, batch, columns))?;
         self.lookup.set_gradient(0, View::matrix(&self.pooled, batch, columns))?;
-        self.lookup.backward()
+        self.lookup.backward(Update::Apply)
     }
 }
 
@@ -176,10 +176,10 @@ impl Step for Whole {
             ViewMut::matrix(&mut self.pooled_gradient, size, pooled_width),
         )?;
         self.of.lookup.set_gradient(0, View::matrix(&self.pooled_gradient, size, pooled_width))?;
-        self.of.lookup.send_gradients(false)?;
+        self.of.lookup.send_gradients(Update::Apply)?;
         bottom.backward(View::matrix(&self.dense_gradient, size, DIM), None)?;
         let averaged = averaged.end()?;
-        self.of.lookup.backward()?;
+        self.of.lookup.backward(Update::Apply)?;
         averaged.wait()?;
         self.bottom.step()?;
         self.top.step()?;

@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.shardrec.Activation;
+import org.shardrec.Batch;
 import org.shardrec.Comm;
 import org.shardrec.EmbeddingCollection;
 import org.shardrec.Engine;
@@ -17,6 +18,7 @@ import org.shardrec.Pooling;
 import org.shardrec.Rendezvous;
 import org.shardrec.ShardRec;
 import org.shardrec.Tensor;
+import org.shardrec.Update;
 
 /** A step on two threads and one over Gloo; then says which native libraries the process has of those that it was given. */
 public final class Consumer {
@@ -50,20 +52,20 @@ public final class Consumer {
   private static void step(Comm comm) {
     try (Model model = new Model()) {
       model.addFeature(model.addTable("items", 100, 8, null), "item", Pooling.SUM);
-      try (Plan plan = Plan.collective(comm, model, null);
-          EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null);
+      try (Plan plan = Plan.collective(comm, null, model, null);
+          EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null);
           Lookup lookup = new Lookup(tables, null); Mlp mlp = new Mlp(8, new MlpOptions().seed(1))) {
         mlp.addLinear(1, Activation.NONE);
         Tensor out = Tensor.matrix(Tensor.floats(16), 2, 8), gradient = Tensor.matrix(Tensor.floats(16), 2, 8);
         Tensor logits = Tensor.matrix(Tensor.floats(2), 2, 1), logitGradient = Tensor.matrix(Tensor.floats(2), 2, 1);
-        lookup.begin(2, Tensor.vector(Tensor.longs(1, 50, 99)), Tensor.vector(Tensor.longs(2, 1)), null);
+        lookup.begin(new Batch(2, Tensor.vector(Tensor.longs(1, 50, 99)), Tensor.vector(Tensor.longs(2, 1))));
         lookup.forward(0, out);
         mlp.forward(out, logits);
         Tensor labels = Tensor.matrix(Tensor.floats(2).put(0, 1), 2, 1);
         if (!(ShardRec.bceWithLogits(logits, labels, null, logitGradient) > 0)) throw new IllegalStateException("no loss");
         mlp.backward(logitGradient, gradient);
         lookup.setGradient(0, gradient);
-        lookup.backward();
+        lookup.backward(Update.APPLY);
         mlp.step();
         if (tables.step() != 1) throw new IllegalStateException("no step");
       }

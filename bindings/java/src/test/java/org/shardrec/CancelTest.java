@@ -31,7 +31,7 @@ public final class CancelTest {
     try (Control control = new Control()) {
       Thread thread = new Thread(() -> {
         try {
-          ShardRec.probe(1, control);
+          ShardRec.probeJson(1, control);
         } catch (Throwable failure) {
           thrown.set(failure);
           check(Thread.currentThread().isInterrupted(), "the interrupt is gone");
@@ -66,8 +66,8 @@ public final class CancelTest {
   static void onTables(Comm comm, long rows, Work work) throws Exception {
     try (Model model = new Model()) {
       model.addFeature(model.addTable("a", rows, 64, new TableOptions().init(Init.ZEROS)), "id", Pooling.SUM);
-      try (Plan plan = Plan.collective(comm, model, null);
-          EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null)) {
+      try (Plan plan = Plan.collective(comm, null, model, null);
+          EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null)) {
         work.of(comm, tables);
       }
     }
@@ -123,7 +123,7 @@ public final class CancelTest {
           awaitProgress(control);
           begun.countDown();
         }).start();
-        ShardRec.probe(1, control);
+        ShardRec.probeJson(1, control);
       } catch (ShardRecException e) {
         ended.set(e);
         throw e;
@@ -177,7 +177,7 @@ public final class CancelTest {
       alone.abortOnInterrupt().close();
       Thread.currentThread().interrupt();
       try (Control control = new Control()) {
-        fails(Status.CANCELLED, () -> ShardRec.probe(1, control)); // the interrupt has been seen
+        fails(Status.CANCELLED, () -> ShardRec.probeJson(1, control)); // the interrupt has been seen
       }
       alone.barrier();
       check(Thread.interrupted(), "the interrupt is gone");

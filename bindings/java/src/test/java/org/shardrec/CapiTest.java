@@ -71,8 +71,8 @@ public final class CapiTest {
 
   static void outParametersOfEveryKind() {
     Raw model = new Raw(out -> Capi.model_create(null, out), Capi::model_destroy);
-    Raw group = new Raw(out -> Capi.local_create(3, 3, out), Capi::local_destroy);
-    Raw comm = new Raw(out -> Capi.comm_create_local(group, 2, out), Capi::comm_destroy);
+    Raw group = new Raw(out -> Capi.local_create(3, 3, null, out), Capi::local_destroy);
+    Raw comm = new Raw(out -> Capi.comm_create_local(group, 2, null, out), Capi::comm_destroy);
     long[] column = new long[1], width = new long[1];
     int[] table = new int[1], size = new int[1], level = new int[1], rank = new int[1];
     double[] seconds = new double[1];

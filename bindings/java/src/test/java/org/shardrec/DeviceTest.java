@@ -36,9 +36,9 @@ public final class DeviceTest {
       Tensor tensor = memory.tensorAt(16, Dtype.FLOAT32, 2, 3);
       check(tensor.deviceType() == DeviceType.CPU && tensor.deviceId() == 0 && tensor.size(1) == 3, "a tensor of memory");
       check(Arrays.equals(tensor.toFloats(), new float[6]), "zeros");
-      ShardRec.copy(tensor, Tensor.matrix(floats(1, 2, 3, 4, 5, 6), 2, 3), 0);
+      ShardRec.tensorCopy(tensor, Tensor.matrix(floats(1, 2, 3, 4, 5, 6), 2, 3), 0);
       FloatBuffer apart = Tensor.floats(8);
-      ShardRec.copy(Tensor.matrix(apart, 2, 3, 4), tensor, 0);
+      ShardRec.tensorCopy(Tensor.matrix(apart, 2, 3, 4), tensor, 0);
       check(tensor.toFloats()[5] == 6 && apart.get(4) == 4 && apart.get(3) == 0, "what was copied");
       check(memory.tensor(Dtype.FLOAT32).dimensions() == 0, "a tensor of one element");
     }
@@ -52,12 +52,12 @@ public final class DeviceTest {
     fails(Status.INVALID_ARGUMENT, "bytes is -1", () -> new Memory(DeviceType.CPU, 0, -1));
     Tensor tensor = memory.tensor(Dtype.FLOAT32, 4);
     refused(() -> tensor.resize(5));
-    refused(() -> ShardRec.copy(Tensor.of(Tensor.allocate(Dtype.FLOAT32, 4).asReadOnlyBuffer().order(
+    refused(() -> ShardRec.tensorCopy(Tensor.of(Tensor.allocate(Dtype.FLOAT32, 4).asReadOnlyBuffer().order(
         java.nio.ByteOrder.nativeOrder()), Dtype.FLOAT32, 4), tensor, 0));
     FloatBuffer same = Tensor.floats(4);
-    fails(Status.INVALID_ARGUMENT, "dtype", () -> ShardRec.copy(tensor, Tensor.vector(Tensor.ints(1, 2, 3, 4)), 0));
+    fails(Status.INVALID_ARGUMENT, "dtype", () -> ShardRec.tensorCopy(tensor, Tensor.vector(Tensor.ints(1, 2, 3, 4)), 0));
     memory.close();
-    fails(Status.INVALID_HANDLE, "this Memory is closed", () -> ShardRec.copy(Tensor.vector(same), tensor, 0));
+    fails(Status.INVALID_HANDLE, "this Memory is closed", () -> ShardRec.tensorCopy(Tensor.vector(same), tensor, 0));
     fails(Status.INVALID_HANDLE, "this Memory is closed", tensor::toFloats);
     fails(Status.INVALID_HANDLE, "this Memory is closed", () -> memory.tensor(Dtype.FLOAT32, 4));
   }
@@ -65,7 +65,7 @@ public final class DeviceTest {
   /** Which of the three, the plug-in decides. */
   static void noDeviceIsProbed() {
     try {
-      ShardRec.probeDevice(-1, null);
+      ShardRec.probeDeviceJson(-1, null);
       throw new AssertionError("accepted");
     } catch (ShardRecException refused) {
       check(List.of(Status.INVALID_ARGUMENT, Status.UNSUPPORTED, Status.DEVICE_ERROR).contains(refused.status()), refused.getMessage());
@@ -79,8 +79,8 @@ public final class DeviceTest {
     refused(() -> tensor.setFloats(new float[16]));
     refused(() -> tensor.resize(17));
     FloatBuffer two = Tensor.floats(2);
-    ShardRec.copy(tensor.resize(2), Tensor.vector(floats(1, 2)), 0);
-    ShardRec.copy(Tensor.vector(two), tensor, 0);
+    ShardRec.tensorCopy(tensor.resize(2), Tensor.vector(floats(1, 2)), 0);
+    ShardRec.tensorCopy(Tensor.vector(two), tensor, 0);
     check(two.get(0) == 1 && two.get(1) == 2, "the first two elements");
     fails(Status.INVALID_ARGUMENT, "device 99 does not exist", () -> new Memory(DeviceType.CUDA, 99, 64));
     try (Mlp mlp = new Mlp(16, null)) {
@@ -91,7 +91,7 @@ public final class DeviceTest {
       fails(Status.UNSUPPORTED, "on a CUDA device", () -> comm.allReduce(tensor, Reduction.SUM));
     }
     memory.close();
-    fails(Status.INVALID_HANDLE, "this Memory is closed", () -> ShardRec.copy(Tensor.vector(two), tensor, 0));
+    fails(Status.INVALID_HANDLE, "this Memory is closed", () -> ShardRec.tensorCopy(Tensor.vector(two), tensor, 0));
   }
 
   /** What a step leaves. */
@@ -110,11 +110,11 @@ public final class DeviceTest {
       memory = new Memory(DeviceType.CUDA, 0, bytes);
       tensor = memory.tensor(here.dtype(), shape);
       this.here = here;
-      ShardRec.copy(tensor, here, 0);
+      ShardRec.tensorCopy(tensor, here, 0);
     }
 
     void fetch() {
-      ShardRec.copy(here, tensor, 0);
+      ShardRec.tensorCopy(here, tensor, 0);
     }
 
     @Override
@@ -129,8 +129,8 @@ public final class DeviceTest {
       try (Model model = new Model()) {
         model.setOptimizer(new OptimizerOptions().optimizer(Optimizer.ROWWISE_ADAGRAD).learningRate(0.5));
         model.addFeature(model.addTable("t", ROWS, DIM, null), "f", Pooling.SUM);
-        try (Plan plan = Plan.collective(comm, model, null);
-            EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, onDevice ? new CollectionOptions().device(0) : null);
+        try (Plan plan = Plan.collective(comm, null, model, null);
+            EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, onDevice ? new CollectionOptions().device(0) : null);
             Lookup lookup = new Lookup(tables, new LookupOptions().weightGradient(true))) {
           Tensor ids = Tensor.vector(Tensor.longs(3, 7, 3, 19, 0)), lengths = Tensor.vector(Tensor.longs(2, 0, 3));
           Tensor weights = Tensor.vector(floats(1, 0.5f, -2, 3, 0.25f)), output = Tensor.matrix(Tensor.floats(BAGS * DIM), BAGS, DIM);
@@ -140,23 +140,23 @@ public final class DeviceTest {
             if (onDevice) {
               try (There i1 = new There(ids); There l = new There(lengths); There w = new There(weights);
                   There o = new There(output); There g = new There(gradient); There ow = new There(ofWeights)) {
-                lookup.begin(BAGS, i1.tensor, l.tensor, w.tensor);
+                lookup.begin(new Batch(BAGS, i1.tensor, l.tensor).weights(w.tensor));
                 lookup.forward(0, o.tensor);
                 lookup.setGradient(0, g.tensor);
-                lookup.backward();
+                lookup.backward(Update.APPLY);
                 lookup.weightGradient(ow.tensor);
                 o.fetch();
                 ow.fetch();
               }
             } else {
-              lookup.begin(BAGS, ids, lengths, weights);
+              lookup.begin(new Batch(BAGS, ids, lengths).weights(weights));
               lookup.forward(0, output);
               lookup.setGradient(0, gradient);
-              lookup.backward();
+              lookup.backward(Update.APPLY);
               lookup.weightGradient(ofWeights);
             }
           }
-          tables.read(0, TablePart.WEIGHTS, 0, ROWS, rows);
+          tables.readRange(0, TablePart.WEIGHTS, 0, ROWS, rows);
           left[0] = new Left(output.toFloats(), ofWeights.toFloats(), rows.toFloats());
         }
       }

@@ -44,9 +44,9 @@ public final class LifeTest {
     group.close();
     group.close();
     fails(Status.INVALID_HANDLE, "this Local is closed", () -> Comm.createLocal(group, 0));
-    Plan plan = Plan.collective(comm, model, null);
+    Plan plan = Plan.collective(comm, null, model, null);
     plan.close();
-    fails(Status.INVALID_HANDLE, "this Plan is closed", () -> new EmbeddingCollection(comm, model, plan, null));
+    fails(Status.INVALID_HANDLE, "this Plan is closed", () -> new EmbeddingCollection(comm, null, model, plan, null));
     comm.close();
     model.close();
     fails(Status.INVALID_HANDLE, "this Model is closed", model::toJson);
@@ -86,10 +86,10 @@ public final class LifeTest {
     FloatBuffer out = Tensor.floats(4);
     for (int i = 0; i < 20; ++i) {
       System.gc();
-      lookup.begin(1, Tensor.vector(Tensor.longs(2)), Tensor.vector(Tensor.longs(1)), null);
+      lookup.begin(new Batch(1, Tensor.vector(Tensor.longs(2)), Tensor.vector(Tensor.longs(1))));
       lookup.forward(0, Tensor.matrix(out, 1, 4));
       lookup.setGradient(0, Tensor.matrix(out, 1, 4));
-      lookup.backward();
+      lookup.backward(Update.APPLY);
     }
     lookup.close();
   }
@@ -98,7 +98,7 @@ public final class LifeTest {
     Model model = new Model();
     model.addFeature(model.addTable("a", 3, 4, null), "id", Pooling.SUM);
     Comm comm = Comm.createLocal(new Local(1, 1), 0);
-    return new Lookup(new EmbeddingCollection(comm, model, Plan.collective(comm, model, null), null), null);
+    return new Lookup(new EmbeddingCollection(comm, null, model, Plan.collective(comm, null, model, null), null), null);
   }
 
   static void errorsBelongToTheirCall() throws Exception {
@@ -140,22 +140,22 @@ public final class LifeTest {
     ShardRec.run(2, comm -> {
       Model model = new Model();
       model.addFeature(model.addTable("a", 6, 4, null), "id", Pooling.SUM);
-      Plan plan = Plan.collective(comm, model, new PlanOptions().sharding(Sharding.ROW_WISE));
-      EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null);
+      Plan plan = Plan.collective(comm, null, model, new PlanOptions().sharding(Sharding.ROW_WISE));
+      EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null);
       Lookup lookup = new Lookup(tables, null);
       Mlp mlp = new Mlp(4, new MlpOptions().seed(1));
       mlp.addLinear(2, Activation.NONE);
       for (int step = 0; step < 100; ++step) {
         FloatBuffer out = Tensor.floats(8), gradient = Tensor.floats(8);
-        lookup.begin(2, Tensor.vector(Tensor.longs(step % 6, 1, comm.rank())), Tensor.vector(Tensor.longs(2, 1)), null);
+        lookup.begin(new Batch(2, Tensor.vector(Tensor.longs(step % 6, 1, comm.rank())), Tensor.vector(Tensor.longs(2, 1))));
         lookup.forward(0, Tensor.matrix(out, 2, 4));
         mlp.forward(Tensor.matrix(out, 2, 4), Tensor.matrix(Tensor.floats(4), 2, 2));
         mlp.backward(Tensor.matrix(Tensor.floats(4).put(0, 1).put(3, 1), 2, 2), Tensor.matrix(gradient, 2, 4));
         lookup.setGradient(0, Tensor.matrix(gradient, 2, 4));
-        lookup.backward();
+        lookup.backward(Update.APPLY);
       }
       FloatBuffer all = Tensor.floats(24);
-      tables.read(0, TablePart.WEIGHTS, 0, 6, Tensor.matrix(all, 6, 4));
+      tables.readRange(0, TablePart.WEIGHTS, 0, 6, Tensor.matrix(all, 6, 4));
       float[] copy = new float[24];
       all.get(copy);
       weights.set(copy);
@@ -237,16 +237,17 @@ public final class LifeTest {
     Lookup lookup = lookupOfNobody();
     Tensor ids = Tensor.vector(Tensor.longs(0, 1, 2, 0, 1, 2)), lengths = Tensor.vector(Tensor.longs(1, 1, 1, 1, 1, 1));
     Tensor out = Tensor.matrix(Tensor.floats(24), 6, 4);
+    Batch given = new Batch();
     var threads = (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
     threads.getCurrentThreadAllocatedBytes();
     long before = 0;
     for (int step = 0; step < 300; ++step) {
       if (step == 100) before = threads.getCurrentThreadAllocatedBytes();
       int size = step % 7;
-      lookup.begin(size, ids.resize(size), lengths.resize(size), null);
+      lookup.begin(given.set(size, ids.resize(size), lengths.resize(size)));
       lookup.forward(0, out.resize(size));
       lookup.setGradient(0, out);
-      lookup.backward();
+      lookup.backward(Update.APPLY);
     }
     long allocated = threads.getCurrentThreadAllocatedBytes() - before;
     check(allocated < 200, "bytes allocated in 200 steps: " + allocated); // what asking costs
@@ -283,7 +284,7 @@ public final class LifeTest {
       try (Model model = new Model()) {
         model.addTable("t", 10 + comm.rank(), 4, null);
         try {
-          Plan.collective(comm, model, null).close();
+          Plan.collective(comm, null, model, null).close();
           throw new AssertionError("accepted");
         } catch (ShardRecException.Disagreement differs) {
           check(differs.getMessage().contains("rows of table"), differs.getMessage());

@@ -33,19 +33,19 @@ public final class ReachTest {
   }
 
   static void theLibraryItself() {
-    check(ShardRec.capabilities().contains("engines") && ShardRec.apiVersion() >= ApiVersion.VALUE, "capabilities");
+    check(ShardRec.capabilitiesJson().contains("engines") && ShardRec.apiVersion() >= ApiVersion.VALUE, "capabilities");
     ShardRec.logSetLevel(LogLevel.WARNING);
     check(ShardRec.nextLogMessage(0) == null, "a message of nobody");
     try (Control control = new Control()) {
       check(control.progress().done() == 0, "progress before anything");
       control.cancel();
-      fails(Status.CANCELLED, () -> ShardRec.probe(1, control));
+      fails(Status.CANCELLED, () -> ShardRec.probeJson(1, control));
     }
     String probed;
     try {
-      probed = ShardRec.probeCached();
+      probed = ShardRec.probeCachedJson();
     } catch (ShardRecException.NotFound none) {
-      probed = ShardRec.probe(1, null);
+      probed = ShardRec.probeJson(1, null);
     }
     check(probed.contains("{"), probed);
     ShardRec.traceStart(1000);
@@ -74,8 +74,8 @@ public final class ReachTest {
       }
       try (Plan plan = Plan.createEmpty(model, topology)) {
         plan.addBox(0, 1, 0, 10, 0, 4);
-        plan.addReplicated(1);
-        plan.setReplication(1, Replication.ROWS);
+        plan.replicate(1, Replication.SAMPLES);
+        plan.replicate(1, Replication.ROWS);
         plan.check();
         check(plan.box(0, 0).equals(new Plan.Box(1, 0, 10, 0, 4)) && plan.boxBytes(0, 0).weights() == 160, "a box");
       }
@@ -99,47 +99,47 @@ public final class ReachTest {
     FloatBuffer sum = floats(1, comm.rank());
     comm.allReduce(Tensor.vector(sum), Reduction.SUM);
     check(sum.get(0) == 2 && sum.get(1) == 1, "a sum");
-    try (Model model = model(); Plan plan = Plan.collective(comm, model, null);
-        EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null);
+    try (Model model = model(); Plan plan = Plan.collective(comm, null, model, null);
+        EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null);
         Lookup lookup = new Lookup(tables, new LookupOptions().weightGradient(true))) {
       FloatBuffer out = Tensor.floats(12), gradient = Tensor.floats(3);
       Tensor view = Tensor.matrix(out, 2, 6);
       Tensor ids = Tensor.vector(Tensor.longs(1, 2, 3)), weights = Tensor.vector(floats(1, 1, 2));
       for (int i = 0; i < 12; ++i) out.put(i, 1);
-      lookup.beginOffsets(2, ids, Tensor.vector(Tensor.longs(0, 1, 2, 2, 3)), weights);
+      lookup.begin(new Batch().set(2, ids, ids).offsets(Tensor.vector(Tensor.longs(0, 1, 2, 2, 3))).weights(weights));
       check(lookup.outputShape(0).equals(new Lookup.OutputShape(2, 6)), "shape of the output");
       lookup.forward(0, view);
       check(!lookup.allDone(), "there is more");
       for (int i = 0; i < 12; ++i) out.put(i, 1);
       lookup.setGradient(0, view);
-      lookup.accumulate();
+      lookup.backward(Update.ACCUMULATE);
       lookup.weightGradient(Tensor.vector(gradient));
-      lookup.beginVariable(2, Tensor.vector(Tensor.longs(1, 2)), Tensor.vector(Tensor.longs(0, 0, 0, 1)), ids,
-          Tensor.vector(Tensor.longs(1, 1, 1)), null);
+      lookup.begin(new Batch(2, ids, Tensor.vector(Tensor.longs(1, 1, 1))).batchSizes(Tensor.vector(Tensor.longs(1, 2)), Tensor.vector(Tensor.longs(0, 0, 0, 1))));
       lookup.forward(0, view);
       lookup.setGradient(0, view);
-      lookup.backward();
+      lookup.backward(Update.APPLY);
       check(tables.step() == 1, "one step of two lookups");
-      lookup.begin(2, ids, Tensor.vector(Tensor.longs(1, 1, 1, 0)), null);
+      lookup.begin(new Batch(2, ids, Tensor.vector(Tensor.longs(1, 1, 1, 0))));
       lookup.forward(0, view);
-      lookup.skip();
-      lookup.begin(0, null, null, null);
+      lookup.backward(Update.SKIP);
+      lookup.begin(new Batch());
       lookup.forward(0, view.resize(0));
       check(lookup.allDone(), "nobody has more");
       tables.setStep(7);
-      tables.setLearningRate(0.1);
-      tables.setTableLearningRate(1, 0.2);
+      tables.setLearningRate(ShardRec.ALL_TABLES, 0.1);
+      tables.setLearningRate(1, 0.2);
       tables.setFrozen(0, true);
-      tables.synchronize();
+      check(tables.learningRate(1) == 0.2 && tables.frozen(0) && !tables.frozen(1), "what was set");
+      tables.waitDevice();
       lookup.setStream(0);
-      tables.write(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(floats(1, 2, 3, 4), 1, 4));
+      tables.writeRange(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(floats(1, 2, 3, 4), 1, 4));
       FloatBuffer row = Tensor.floats(4);
-      tables.read(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(row, 1, 4));
-      tables.read(0, TablePart.WEIGHTS, 0, 0, null);
-      tables.write(0, TablePart.WEIGHTS, 0, 0, null);
+      tables.readRange(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(row, 1, 4));
+      tables.readRange(0, TablePart.WEIGHTS, 0, 0, null);
+      tables.writeRange(0, TablePart.WEIGHTS, 0, 0, null);
       check(row.get(3) == 4 && tables.step() == 7, "a row that was written");
-      check(tables.stat(CollectionStat.STEPS) >= 1 && tables.tableStat(0, TableStat.IDS) >= 0
-          && tables.statReal(CollectionStat.SECONDS_LOOKUP) >= 0, "counters");
+      check(tables.stat(Stat.STEPS, ShardRec.ALL_TABLES) >= 1 && tables.stat(Stat.TABLE_IDS, 0) >= 0
+          && tables.stat(Stat.SECONDS_LOOKUP, ShardRec.ALL_TABLES) >= 0, "counters");
       check(comm.operationsJson().contains("["), "operations");
       tables.save(folder.resolve("tables").toString(), null);
       tables.load(folder.resolve("tables").toString(), null);
@@ -156,11 +156,11 @@ public final class ReachTest {
 
   static void meshes(Comm comm) {
     try (Mesh mesh = new Mesh(comm, 1, new MeshOptions().placement(Placement.SYNC)); Model model = model();
-        Plan plan = Plan.collectiveOnMesh(mesh, model, null);
-        EmbeddingCollection tables = EmbeddingCollection.createOnMesh(mesh, model, plan, null);
-        Comm sharding = mesh.shardingComm(); Comm replica = mesh.replicaComm()) {
+        Plan plan = Plan.collective(comm, mesh, model, null);
+        EmbeddingCollection tables = new EmbeddingCollection(comm, mesh, model, plan, null);
+        Comm sharding = mesh.comm(MeshGroup.SHARDING); Comm replica = mesh.comm(MeshGroup.REPLICA)) {
       check(mesh.place().replicaSize() == 2 && sharding.size() == 1 && replica.size() == 2, mesh.place().toString());
-      tables.sync();
+      tables.syncReplicas();
     }
     comm.shutdown();
   }
@@ -193,7 +193,7 @@ public final class ReachTest {
       mlp.setLearningRate(0.01);
       mlp.step();
       check(!Arrays.equals(before, mlp.parameter(0).value().toFloats()), "a step");
-      mlp.zeroGradient();
+      mlp.zeroGradients();
       ddp.checkEqual();
       if (comm.rank() == 0) mlp.save(folder.resolve("layers").toString());
       comm.barrier();
@@ -233,7 +233,7 @@ public final class ReachTest {
       ddp.broadcast(1);
       ddp.checkEqual();
       ddp.join();
-      check(ddp.statistics().contains("buckets"), ddp.statistics());
+      check(ddp.statisticsJson().contains("buckets"), ddp.statisticsJson());
     }
     comm.shutdown();
   }
@@ -241,8 +241,8 @@ public final class ReachTest {
   static void checkpoints(Comm comm) {
     String root = folder.resolve("run").toString();
     FloatBuffer weight = floats(1, 2);
-    try (Model model = model(); Plan plan = Plan.collective(comm, model, new PlanOptions().sharding(Sharding.ROW_WISE));
-        EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null); Mlp mlp = new Mlp(2, null);
+    try (Model model = model(); Plan plan = Plan.collective(comm, null, model, new PlanOptions().sharding(Sharding.ROW_WISE));
+        EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null); Mlp mlp = new Mlp(2, null);
         Ddp ddp = new Ddp(comm, null); Checkpoint checkpoint = new Checkpoint(comm, root, new CheckpointOptions().keepLast(2))) {
       mlp.addLinear(1, Activation.NONE);
       ddp.addParameter("weight", Tensor.vector(weight), null);
@@ -279,9 +279,8 @@ public final class ReachTest {
       check(model.tableCount() == 2 && scorer.info().step() == 5 && scorer.refresh(-1, null) == 5, scorer.info().toString());
       Tensor ids = Tensor.vector(Tensor.longs(1, 2)), lengths = Tensor.vector(Tensor.longs(1, 1));
       FloatBuffer out = Tensor.floats(6);
-      check(scorer.lookup(0, 1, ids, lengths, null, Tensor.matrix(out, 1, 6)) == 5, "the step that has answered");
-      fails(Status.UNSUPPORTED, () -> scorer.predict(1, Tensor.matrix(Tensor.floats(1), 1, 1), ids, lengths, null,
-          Tensor.vector(Tensor.floats(1)))); // there are no such layers
+      check(scorer.lookup(0, new Batch(1, ids, lengths), Tensor.matrix(out, 1, 6)) == 5, "the step that has answered");
+      fails(Status.UNSUPPORTED, () -> scorer.predict(new Batch(1, ids, lengths), Tensor.matrix(Tensor.floats(1), 1, 1), Tensor.vector(Tensor.floats(1)))); // there are no such layers
     }
     Tensor ids = Tensor.vector(Tensor.longs(7, -1)), rows = Tensor.vector(Tensor.longs(0, 0));
     ShardRec.hash64Ids(3, ids, 1000, rows);
@@ -298,7 +297,7 @@ public final class ReachTest {
     try (Metrics metrics = new Metrics(comm)) {
       metrics.update(Tensor.vector(floats(0.9f, 0.1f)), Tensor.vector(floats(1, 0)));
       metrics.compute();
-      check(metrics.get(Metric.AUC) == 1 && ShardRec.metricsText().contains("shardrec"), "AUC " + metrics.get(Metric.AUC));
+      check(metrics.get(Metric.AUC) == 1 && ShardRec.countersText().contains("shardrec"), "AUC " + metrics.get(Metric.AUC));
       metrics.reset();
     }
     try (Metrics own = new Metrics(null)) { // of this rank alone
@@ -312,7 +311,7 @@ public final class ReachTest {
   /** Two ranks that meet as processes do, each on a thread of its own. */
   static void processes() throws Exception {
     fails(Status.INVALID_ARGUMENT, () -> Comm.createFromEnv(new CommOptions().engine(Engine.GLOO))); // there is none
-    if (!ShardRec.capabilities().contains("gloo")) throw new AssertionError("the plug-in of gloo was not built");
+    if (!ShardRec.capabilitiesJson().contains("gloo")) throw new AssertionError("the plug-in of gloo was not built");
     try (Rendezvous rendezvous = new Rendezvous(null)) {
       String token = rendezvous.token();
       AtomicReference<Throwable> failure = new AtomicReference<>();

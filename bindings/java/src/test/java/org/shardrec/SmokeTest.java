@@ -29,8 +29,8 @@ public final class SmokeTest {
     Model model = new Model();
     model.setOptimizer(sgd);
     model.addFeature(model.addTable(TABLE, ROWS, DIM, zeros), "id", Pooling.SUM);
-    Plan plan = Plan.collective(comm, model, rowWise);
-    EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null);
+    Plan plan = Plan.collective(comm, null, model, rowWise);
+    EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null);
     Lookup lookup = new Lookup(tables, null);
 
     step(lookup, rank);
@@ -38,7 +38,7 @@ public final class SmokeTest {
     step(lookup, rank);
 
     FloatBuffer weights = Tensor.floats(ROWS * DIM);
-    tables.read(0, TablePart.WEIGHTS, 0, ROWS, Tensor.matrix(weights, ROWS, DIM));
+    tables.readRange(0, TablePart.WEIGHTS, 0, ROWS, Tensor.matrix(weights, ROWS, DIM));
     float[] expected = expected();
     for (int i = 0; i < ROWS * DIM; ++i) {
       check(weights.get(i) == expected[i], "weight " + i + " is " + weights.get(i) + ", not " + expected[i]);
@@ -60,7 +60,7 @@ public final class SmokeTest {
     comm.shutdown();
     for (Handle handle : new Handle[] {comm, plan, tables, model, lookup, lookup}) handle.close();
     try {
-      lookup.backward();
+      lookup.backward(Update.APPLY);
       throw new AssertionError("a closed lookup was accepted");
     } catch (ShardRecException e) {
       check(e.status() == Status.INVALID_HANDLE || e.status() == Status.CLOSED, e.getMessage());
@@ -98,18 +98,18 @@ public final class SmokeTest {
   static void step(Lookup lookup, int rank) {
     FloatBuffer out = Tensor.floats(BATCH * DIM);
     Tensor view = Tensor.matrix(out, BATCH, DIM);
-    lookup.begin(BATCH, Tensor.vector(Tensor.longs(VALUES[rank])), Tensor.vector(Tensor.longs(LENGTHS[rank])), null);
+    lookup.begin(new Batch(BATCH, Tensor.vector(Tensor.longs(VALUES[rank])), Tensor.vector(Tensor.longs(LENGTHS[rank]))));
     lookup.forward(0, view);
     for (int i = 0; i < BATCH * DIM; ++i) out.put(i, out.get(i) + rank + 1 + i % DIM);
     lookup.setGradient(0, view);
-    lookup.sendGradients(false);
-    lookup.backward();
+    lookup.sendGradients(Update.APPLY);
+    lookup.backward(Update.APPLY);
   }
 
   static void refused(Lookup lookup, int rank) {
     long[] values = VALUES[rank].clone();
     if (rank == 1) values[2] = ROWS;
-    lookup.begin(BATCH, Tensor.vector(Tensor.longs(values)), Tensor.vector(Tensor.longs(LENGTHS[rank])), null);
+    lookup.begin(new Batch(BATCH, Tensor.vector(Tensor.longs(values)), Tensor.vector(Tensor.longs(LENGTHS[rank]))));
     try {
       lookup.forward(0, Tensor.matrix(Tensor.floats(BATCH * DIM), BATCH, DIM));
       throw new AssertionError("an id out of range was accepted");

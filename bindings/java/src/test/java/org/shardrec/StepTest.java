@@ -46,8 +46,8 @@ public final class StepTest {
       for (String name : new String[] {"a", "b"}) {
         model.addFeature(model.addTable(name, 100, DIM, null), name, Pooling.SUM);
       }
-      try (Plan plan = Plan.collective(comm, model, null);
-          EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null);
+      try (Plan plan = Plan.collective(comm, null, model, null);
+          EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null);
           Lookup lookup = new Lookup(tables, null); Checkpoint checkpoint = new Checkpoint(comm, root, null)) {
         Tensor raw = Tensor.vector(Tensor.longs(new long[2 * MOST])), ids = Tensor.vector(Tensor.longs(new long[2 * MOST]));
         Tensor lengths = Tensor.vector(Tensor.longs(new long[2 * MOST]));
@@ -58,6 +58,7 @@ public final class StepTest {
         Tensor flatProbabilities = Tensor.vector((FloatBuffer) probabilities.data);
         Tensor flatLabels = Tensor.vector((FloatBuffer) labels.data);
         Random random = new Random(comm.rank());
+        Batch given = new Batch();
         long before = 0;
         boolean done = false;
         double loss = 0, norm = 0;
@@ -66,7 +67,7 @@ public final class StepTest {
           int size = 1 + (step + comm.rank()) % MOST;
           fill(random, raw, lengths, dense, labels, size);
           ShardRec.hash64Ids(3, raw.resize(2L * size), 100, ids.resize(2L * size));
-          lookup.begin(size, ids, lengths.resize(2L * size), null);
+          lookup.begin(given.set(size, ids, lengths.resize(2L * size)));
           ddp.begin(true);
           bottom.forward(dense.resize(size), bottomOut.resize(size));
           lookup.forward(0, pooled.resize(size));
@@ -79,16 +80,16 @@ public final class StepTest {
           top.backward(logitGradient, joinedGradient.resize(size));
           interaction.backward(joinedGradient, bottomGradient.resize(size), pooledGradient.resize(size));
           lookup.setGradient(0, pooledGradient);
-          lookup.sendGradients(false);
+          lookup.sendGradients(Update.APPLY);
           bottom.backward(bottomGradient, null);
           ddp.end();
           ddp.await();
           norm += ddp.clipGradNorm(100);
           bottom.step();
           top.step();
-          bottom.zeroGradient();
-          top.zeroGradient();
-          lookup.backward();
+          bottom.zeroGradients();
+          top.zeroGradients();
+          lookup.backward(Update.APPLY);
         }
         long allocated = ALLOCATIONS.getCurrentThreadAllocatedBytes() - before;
         check(allocated < 200, "bytes allocated in 500 steps: " + allocated); // what asking costs
@@ -149,13 +150,14 @@ public final class StepTest {
     Tensor lengths = Tensor.vector(Tensor.longs(new long[2 * MOST])), dense = matrix(DENSE), labels = matrix(1), out = matrix(1);
     fill(random, raw, lengths, dense, labels, MOST);
     ShardRec.hash64Ids(3, raw, 100, ids);
+    Batch given = new Batch();
     float[] first = null;
     long before = 0;
     for (int call = 0; call < calls; ++call) {
       if (call == calls / 2) before = ALLOCATIONS.getCurrentThreadAllocatedBytes();
       int size = call == 0 ? MOST : 1 + call % MOST;
       ids.resize(2L * size);
-      long step = scorer.predict(size, dense.resize(size), ids, lengths.resize(2L * size), null, out.resize(size));
+      long step = scorer.predict(given.set(size, ids, lengths.resize(2L * size)), dense.resize(size), out.resize(size));
       if (step != 1500) throw new AssertionError("answered by step " + step);
       if (first == null) first = out.toFloats();
     }
@@ -164,10 +166,10 @@ public final class StepTest {
     Tensor wrong = Tensor.vector(Tensor.longs(-1 - own, 0)), ones = Tensor.vector(Tensor.longs(1, 1));
     for (int call = 0; call < calls; ++call) {
       fails(Status.INVALID_BATCH, String.valueOf(-1 - own),
-          () -> scorer.predict(1, dense.resize(1), wrong, ones, null, out.resize(1)));
+          () -> scorer.predict(new Batch(1, wrong, ones), dense.resize(1), out.resize(1)));
     }
     // The same batch gives the same bits, whatever was asked in between.
-    scorer.predict(MOST, dense.resize(MOST), ids.resize(2 * MOST), lengths.resize(2 * MOST), null, out.resize(MOST));
+    scorer.predict(new Batch(MOST, ids.resize(2 * MOST), lengths.resize(2 * MOST)), dense.resize(MOST), out.resize(MOST));
     check(Arrays.equals(out.toFloats(), first), "other scores the second time");
     return first;
   }

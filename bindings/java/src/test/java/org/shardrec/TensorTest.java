@@ -142,16 +142,16 @@ public final class TensorTest {
         model.setOptimizer(new OptimizerOptions().learningRate(0.5));
         TableOptions zeros = new TableOptions().init(Init.ZEROS).dtype(Dtype.FLOAT16);
         model.addFeature(model.addTable("a", 4, 4, zeros), "id", Pooling.SUM);
-        try (Plan plan = Plan.collective(comm, model, null); EmbeddingCollection tables = new EmbeddingCollection(comm, model,
+        try (Plan plan = Plan.collective(comm, null, model, null); EmbeddingCollection tables = new EmbeddingCollection(comm, null, model,
                 plan, new CollectionOptions().outputDtype(Dtype.BFLOAT16)); Lookup lookup = new Lookup(tables, null)) {
           Tensor out = Tensor.of(Tensor.allocate(Dtype.BFLOAT16, 8).asShortBuffer(), Dtype.BFLOAT16, 2, 4);
           for (int step = 0; step < 2; ++step) {
-            lookup.begin(2, Tensor.vector(Tensor.ints(1, 1, 3)), Tensor.vector(Tensor.ints(2, 1)), null);
+            lookup.begin(new Batch(2, Tensor.vector(Tensor.ints(1, 1, 3)), Tensor.vector(Tensor.ints(2, 1))));
             lookup.forward(0, out);
             check(out.toFloats()[0] == -2 * step && out.toFloats()[4] == -0.5f * step, Arrays.toString(out.toFloats()));
             out.setFloats(new float[] {1, 1, 1, 1, 1, 1, 1, 1});
             lookup.setGradient(0, out);
-            lookup.backward();
+            lookup.backward(Update.APPLY);
           }
         }
       }

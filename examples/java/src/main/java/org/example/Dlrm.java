@@ -33,8 +33,8 @@ public final class Dlrm implements AutoCloseable {
 
   private Dlrm(Comm comm) {
     this.comm = comm;
-    plan = Plan.collective(comm, model, null);
-    tables = new EmbeddingCollection(comm, model, plan, new CollectionOptions().seed(7));
+    plan = Plan.collective(comm, null, model, null);
+    tables = new EmbeddingCollection(comm, null, model, plan, new CollectionOptions().seed(7));
     lookup = new Lookup(tables, null);
     ddp = new Ddp(comm, null);
     metrics = new Metrics(comm);
@@ -83,7 +83,7 @@ public final class Dlrm implements AutoCloseable {
 
   private Values forward(Clicks.Batch batch) {
     Values values = new Values(batch.size);
-    lookup.begin(batch.size, Tensor.vector(batch.ids), Tensor.vector(batch.lengths), null);
+    lookup.begin(new Batch(batch.size, Tensor.vector(batch.ids), Tensor.vector(batch.lengths)));
     bottom.forward(Tensor.matrix(batch.dense, batch.size, DENSE), values.dense);
     lookup.forward(0, values.pooled);
     interaction.forward(values.dense, values.pooled, values.crossed);
@@ -99,10 +99,10 @@ public final class Dlrm implements AutoCloseable {
     top.backward(gradient.logits, gradient.crossed);
     interaction.backward(gradient.crossed, gradient.dense, gradient.pooled);
     lookup.setGradient(0, gradient.pooled);
-    lookup.sendGradients(false); // travel while the bottom layers compute
+    lookup.sendGradients(Update.APPLY); // travel while the bottom layers compute
     bottom.backward(gradient.dense, null);
     ddp.end();
-    lookup.backward();
+    lookup.backward(Update.APPLY);
     ddp.await(); // the mean over the ranks is there
     bottom.step();
     top.step();
@@ -185,8 +185,7 @@ public final class Dlrm implements AutoCloseable {
 
   private static void score(Scorer scorer, int first, java.nio.FloatBuffer scores) {
     Clicks.Batch batch = Clicks.batch(TEST_FROM + first, TEST / 2);
-    scorer.predict(batch.size, Tensor.matrix(batch.dense, batch.size, DENSE), Tensor.vector(batch.ids),
-        Tensor.vector(batch.lengths), null, Tensor.vector(scores.slice(first, batch.size)));
+    scorer.predict(new Batch(batch.size, Tensor.vector(batch.ids), Tensor.vector(batch.lengths)), Tensor.matrix(batch.dense, batch.size, DENSE), Tensor.vector(scores.slice(first, batch.size)));
   }
 
   public static void main(String[] arguments) throws Exception {

@@ -8,6 +8,7 @@ import java.util.Deque;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.shardrec.Activation;
+import org.shardrec.Batch;
 import org.shardrec.Checkpoint;
 import org.shardrec.CheckpointOptions;
 import org.shardrec.CollectionOptions;
@@ -30,6 +31,7 @@ import org.shardrec.Pooling;
 import org.shardrec.ShardRec;
 import org.shardrec.ShardRecException;
 import org.shardrec.TableOptions;
+import org.shardrec.Update;
 
 /**
  * One rank's part of a DLRM: its boxes of the tables, and the dense layers that every rank has. All ranks make the same
@@ -46,6 +48,7 @@ final class DlrmRank implements AutoCloseable {
   private final Ddp ddp;
   private final Metrics metrics;
   private final BatchTensors tensors;
+  private final Batch given = new Batch();
 
   DlrmRank(Comm comm, Settings settings) {
     this.comm = comm;
@@ -54,8 +57,8 @@ final class DlrmRank implements AutoCloseable {
     boolean made = false;
     try {
       Model model = closing(makeModel(settings));
-      Plan plan = closing(Plan.collective(comm, model, with(new PlanOptions(), settings.planOptions)));
-      tables = closing(new EmbeddingCollection(comm, model, plan,
+      Plan plan = closing(Plan.collective(comm, null, model, with(new PlanOptions(), settings.planOptions)));
+      tables = closing(new EmbeddingCollection(comm, null, model, plan,
           with(new CollectionOptions().seed(settings.seed), settings.collectionOptions)));
       lookup = closing(new Lookup(tables, null));
       interaction = closing(new Interaction(features, settings.dim, null));
@@ -140,9 +143,9 @@ final class DlrmRank implements AutoCloseable {
     BatchTensors t = tensors;
     t.fill(batch);
     if (batch == null) {
-      lookup.begin(0, null, null, null);
+      lookup.begin(new Batch());
     } else {
-      lookup.begin(batch.size, t.ids, t.lengths, null);
+      lookup.begin(given.set(batch.size, t.ids, t.lengths));
     }
     bottom.forward(t.input, t.dense);
     lookup.forward(0, t.pooled);
@@ -157,10 +160,10 @@ final class DlrmRank implements AutoCloseable {
     top.backward(t.logitGradient, t.crossedGradient);
     interaction.backward(t.crossedGradient, t.denseGradient, t.pooledGradient);
     lookup.setGradient(0, t.pooledGradient);
-    lookup.sendGradients(false); // travel while the bottom layers compute
+    lookup.sendGradients(Update.APPLY); // travel while the bottom layers compute
     bottom.backward(t.denseGradient, null);
     ddp.end();
-    lookup.backward();
+    lookup.backward(Update.APPLY);
     ddp.await();
     bottom.step();
     top.step();

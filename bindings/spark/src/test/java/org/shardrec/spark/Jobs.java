@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
+import org.shardrec.Batch;
 import org.shardrec.Metric;
 import org.shardrec.Metrics;
 import org.shardrec.Optimizer;
@@ -58,8 +59,7 @@ final class Jobs {
     LongBuffer values = Tensor.longs(new long[ids]);
     for (long[] bag : bags) values.put(bag);
     try (Scorer scorer = Scorer.open(directory.toString(), -1, null, null); Metrics metrics = new Metrics(null)) {
-      scorer.predict(TEST, Tensor.matrix(dense, TEST, 2), Tensor.vector(values.flip()), Tensor.vector(lengths), null,
-          Tensor.vector(scores));
+      scorer.predict(new Batch(TEST, Tensor.vector(values.flip()), Tensor.vector(lengths)), Tensor.matrix(dense, TEST, 2), Tensor.vector(scores));
       metrics.update(Tensor.vector(scores), Tensor.vector(labels));
       metrics.compute();
       return metrics.get(Metric.AUC);
