@@ -5,6 +5,20 @@
 #include "core/tensor.h"
 
 namespace shardrec::embedding {
+namespace {
+
+const char* update_name(Finish how) {
+  switch (how) {
+    case Finish::kSkip:
+      return "SHARDREC_UPDATE_SKIP";
+    case Finish::kAccumulate:
+      return "SHARDREC_UPDATE_ACCUMULATE";
+    default:
+      return "SHARDREC_UPDATE_APPLY";
+  }
+}
+
+}  // namespace
 
 Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& options)
     : collection_(std::move(collection)),
@@ -38,9 +52,9 @@ void Lookup::begin(const BatchArguments& arguments) {
                "begin was called twice: call forward for the batch that has begun first");
   }
   if (state_ == State::kSent) {
-    core::fail(SHARDREC_INVALID_STATE,
-               "begin was called while the gradients of the lookup are under way: call backward "
-               "or accumulate first");
+    core::fail(
+        SHARDREC_INVALID_STATE,
+        "begin was called while the gradients of the lookup are under way: call backward first");
   }
   input_.release();
   state_ = State::kIdle;
@@ -170,10 +184,9 @@ void Lookup::in_step(Body body) {
 void Lookup::send_gradients(bool accumulate) {
   constexpr const char* kName = "send_gradients";
   if (state_ != State::kForwarded) {
-    core::fail(SHARDREC_INVALID_STATE,
-               state_ == State::kSent
-                   ? "send_gradients was called twice: call backward or accumulate"
-                   : "send_gradients was called before forward");
+    core::fail(SHARDREC_INVALID_STATE, state_ == State::kSent
+                                           ? "send_gradients was called twice: call backward"
+                                           : "send_gradients was called before forward");
   }
   collection_->check_before(kName);
   collection_->ordered().require_nothing_posted(kName);
@@ -188,18 +201,17 @@ void Lookup::send_gradients(bool accumulate) {
   state_ = State::kSent;
 }
 
-void Lookup::check_finish(Finish how, const char* name) const {
+void Lookup::check_finish(Finish how) const {
   if (state_ == State::kForwarded) return;
   if (state_ != State::kSent) {
-    core::fail(SHARDREC_INVALID_STATE, core::sentence(name, " was called before forward"));
+    core::fail(SHARDREC_INVALID_STATE, "backward was called before forward");
   }
-  const bool accumulates = backward_.accumulates();
-  if (how != (accumulates ? Finish::kAccumulate : Finish::kBackward)) {
-    core::fail(SHARDREC_INVALID_STATE,
-               core::sentence(name,
-                              " was called after send_gradients, which told the other ranks "
-                              "that ",
-                              accumulates ? "accumulate" : "backward", " will be"));
+  const Finish told = backward_.accumulates() ? Finish::kAccumulate : Finish::kBackward;
+  if (how != told) {
+    core::fail(
+        SHARDREC_INVALID_STATE,
+        core::sentence("backward was called with ", update_name(how),
+                       " after send_gradients, which told the other ranks ", update_name(told)));
   }
 }
 
@@ -207,7 +219,7 @@ void Lookup::finish(Finish how) {
   const char* name = how == Finish::kSkip         ? "skip"
                      : how == Finish::kAccumulate ? "accumulate"
                                                   : "backward";
-  check_finish(how, name);
+  check_finish(how);
   const bool sent = state_ == State::kSent;
   if (sent) {
     collection_->require_whole();

@@ -60,7 +60,7 @@ class Lookup {
   compute::Backend& backend() const { return collection_->backend(); }
   void finish(Finish how);
   // Throws where the state of the lookup does not allow it.
-  void check_finish(Finish how, const char* name) const;
+  void check_finish(Finish how) const;
   // Were the tables loaded since forward? The gradients are then those of other weights: the batch is over.
   bool end_where_loaded() noexcept;
   [[noreturn]] static void refuse_loaded(const char* name);

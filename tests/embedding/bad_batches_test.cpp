@@ -214,7 +214,9 @@ std::vector<Expected> cases() {
          },
          position, value, std::move(feature), std::move(sentence)});
   };
-  offsets("offsets NULL", [](Batch& b) { b.has_offsets = false; }, {}, {}, "", "offsets is NULL");
+  offsets(
+      "offsets NULL", [](Batch& b) { b.has_offsets = false; }, {}, {}, "",
+      "lengths is NULL, and so is offsets");
   offsets(
       "offsets go back", [](Batch& b) { b.offsets = {0, 3, 2, 4, 5}; }, 2, 2, "a",
       "below the offset 3");

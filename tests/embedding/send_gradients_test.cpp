@@ -153,17 +153,19 @@ TEST_P(SendGradients, RefusesWhatMustComeBeforeOrAfterAndGoesOn) {
     SR_OK(trainer.forward());
     std::vector<float> gradient(kDim, 0.5F);
     SR_OK(Trainer::give(lookup, gradient));
-    EXPECT_EQ(shardrec_lookup_send_gradients(
-                  lookup, 2 ? SHARDREC_UPDATE_ACCUMULATE : SHARDREC_UPDATE_APPLY),
+    for (const auto none : {SHARDREC_UPDATE_SKIP, static_cast<shardrec_update>(3)}) {
+      EXPECT_EQ(shardrec_lookup_send_gradients(lookup, none), SHARDREC_INVALID_ARGUMENT);
+    }
+    EXPECT_EQ(shardrec_lookup_backward(lookup, static_cast<shardrec_update>(3)),
               SHARDREC_INVALID_ARGUMENT);
     SR_OK(send(lookup));
 
     expect_refused(send(lookup), "twice");
     expect_refused(Trainer::give(lookup, gradient), "after send_gradients");
     expect_refused(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_SKIP),
-                   "skip was called after send_gradients");
+                   "with SHARDREC_UPDATE_SKIP after send_gradients");
     expect_refused(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_ACCUMULATE),
-                   "accumulate was called after");
+                   "with SHARDREC_UPDATE_ACCUMULATE after");
     expect_refused(trainer.forward(), "the output is gone");
     std::vector<int64_t> none;
     const shardrec_tensor no_ids = vector_of(none);
@@ -250,7 +252,7 @@ TEST(SendGradientsEarly, OfSomeRanksMeetSkipsAndAccumulatesOfOthers) {
     if (rank == 2) {
       SR_OK(shardrec_lookup_send_gradients(lookup, SHARDREC_UPDATE_ACCUMULATE));
       expect_refused(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY),
-                     "told the other ranks that accumulate");
+                     "told the other ranks SHARDREC_UPDATE_ACCUMULATE");
     }
     EXPECT_EQ(rank == 2 ? shardrec_lookup_backward(lookup, SHARDREC_UPDATE_ACCUMULATE)
                         : shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY),

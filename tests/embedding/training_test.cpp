@@ -258,10 +258,24 @@ TEST(Settings, LearningRatesAreOfOneTableAndFrozenTablesStay) {
     expected.train(0);
     EXPECT_EQ(trainer.read(0), frozen);
     EXPECT_EQ(trainer.read(1), expected.read(1));
+    double rate = 0;
+    int32_t is_frozen = -1;
+    SR_OK(shardrec_collection_learning_rate(trainer.tables, 1, &rate));
+    EXPECT_EQ(rate, 0.5);
+    SR_OK(shardrec_collection_set_learning_rate(trainer.tables, SHARDREC_ALL_TABLES, 0.25));
+    for (const int32_t table : {0, 1}) {
+      SR_OK(shardrec_collection_learning_rate(trainer.tables, table, &rate));
+      EXPECT_EQ(rate, 0.25);
+      SR_OK(shardrec_collection_frozen(trainer.tables, table, &is_frozen));
+      EXPECT_EQ(is_frozen, table == 0 ? 1 : 0);
+    }
+    EXPECT_EQ(shardrec_collection_learning_rate(trainer.tables, 2, &rate), SHARDREC_NOT_FOUND);
+    EXPECT_EQ(shardrec_collection_frozen(trainer.tables, SHARDREC_ALL_TABLES, &is_frozen),
+              SHARDREC_NOT_FOUND);
     EXPECT_EQ(shardrec_collection_set_frozen(trainer.tables, 2, 1), SHARDREC_NOT_FOUND);
     EXPECT_EQ(shardrec_collection_set_frozen(trainer.tables, 0, 2), SHARDREC_INVALID_ARGUMENT);
     EXPECT_EQ(shardrec_collection_set_step(trainer.tables, -1), SHARDREC_INVALID_ARGUMENT);
-    EXPECT_EQ(shardrec_collection_set_learning_rate(trainer.tables, -1, 1), SHARDREC_NOT_FOUND);
+    EXPECT_EQ(shardrec_collection_set_learning_rate(trainer.tables, 2, 1), SHARDREC_NOT_FOUND);
     EXPECT_EQ(shardrec_collection_set_learning_rate(trainer.tables, 0, -1),
               SHARDREC_INVALID_ARGUMENT);
   });

@@ -94,9 +94,9 @@ std::string describe(const Verdict& v) {
     case Defect::kNoGradient:
       return sentence("backward was called without set_gradient for output ", v.value);
     case Defect::kAccumulation:
-      return "one of backward and accumulate was called here, the other on rank 0; all ranks must "
-             "call "
-             "the same";
+      return "backward was called with one of SHARDREC_UPDATE_APPLY and ACCUMULATE here, with the "
+             "other on "
+             "rank 0; all ranks must give the same";
     case Defect::kSettings:
       return "learning rates, frozen tables or the step differ from those of rank 0; they must be "
              "the "
