@@ -143,7 +143,7 @@ func (t *trainer) look() error {
 func (t *trainer) report() error {
 	_, step := t.tables.Step()
 	_, stat := t.tables.Stat(StatSteps, AllTables)
-	_, norm := t.ddp.ClipGradNorm(1)
+	_, norm := t.ddp.ClipGradients(ClipL2, 1)
 	err := errors.Join(step, stat, norm, t.metrics.Compute())
 	_, samples := t.metrics.Get(MetricSamples)
 	return errors.Join(err, samples, t.metrics.Reset())

@@ -203,13 +203,18 @@ shardrec_status shardrec_ddp_zero_gradients(shardrec_ddp* ddp) {
   return guard([&] { enter(ddp, Access::kExclusive)->ddp.zero_gradients(); });
 }
 
-shardrec_status shardrec_ddp_clip_grad_norm(shardrec_ddp* ddp, double max_norm, double* out_norm) {
+shardrec_status shardrec_ddp_clip_gradients(shardrec_ddp* ddp, shardrec_clip clip, double bound,
+                                            double* out_norm) {
   return guard([&] {
     const auto use = enter(ddp, Access::kExclusive);
-    if (!(std::isfinite(max_norm) && max_norm >= 0)) {
-      refuse_value("max_norm", max_norm, "a finite number, 0 or more,");
+    if (clip < SHARDREC_CLIP_L2 || clip > SHARDREC_CLIP_VALUE) {
+      refuse_value("clip", int64_t{clip},
+                   "SHARDREC_CLIP_L2 (0), SHARDREC_CLIP_INFINITY (1) or SHARDREC_CLIP_VALUE (2)");
     }
-    const double norm = use->ddp.clip_grad_norm(max_norm);
+    if (!(std::isfinite(bound) && bound >= 0)) {
+      refuse_value("bound", bound, "a finite number, 0 or more,");
+    }
+    const double norm = use->ddp.clip_gradients(clip, bound);
     if (out_norm != nullptr) *out_norm = norm;
   });
 }

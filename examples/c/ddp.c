@@ -122,7 +122,7 @@ static void *train(void *argument) {
     CHECK(shardrec_ddp_mark_ready(ddp, bottom.first, 2));
     CHECK(shardrec_ddp_end(ddp));
     CHECK(shardrec_ddp_wait(ddp)); /* gradients are the means over the ranks */
-    CHECK(shardrec_ddp_clip_grad_norm(ddp, 1, NULL));
+    CHECK(shardrec_ddp_clip_gradients(ddp, SHARDREC_CLIP_L2, 1, NULL));
     CHECK(shardrec_ddp_step(ddp));
     if (me->rank == 0 && (s + 1) % 100 == 0) printf("step %d, loss %g\n", s + 1, me->loss);
   }

@@ -1,56 +1,207 @@
 #include "dense/gradient_norm.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/kernels.h"
 #include "dense/kernels.h"
 
 namespace shardrec::dense {
+namespace {
 
-size_t GradientNorm::add(std::span<float> gradient) {
-  const auto size = static_cast<int64_t>(gradient.size());
-  reserve_more(gradients_, 1);
-  reserve_more(block_sums_, static_cast<size_t>(Extents::blocks_of(size)));
-  extents_.reserve(1);
-  const size_t index = extents_.add(size);
-  gradients_.push_back(gradient.data());
-  block_sums_.resize(static_cast<size_t>(extents_.blocks()));
-  return index;
+constexpr int64_t kWidened = 2048;  // elements of 16 bits that are widened at a time
+constexpr size_t kLanes = 16;
+
+compute::Element element_of(const core::FlatView& gradient) noexcept {
+  return compute::element_of(static_cast<shardrec_dtype>(gradient.dtype));
 }
 
-void GradientNorm::rebind(size_t parameter, std::span<float> gradient) noexcept {
-  gradients_[parameter] = gradient.data();
+template <class T>
+T* elements_of(const core::FlatView& gradient, int64_t first) noexcept {
+  return static_cast<T*>(gradient.data) + first;
 }
 
-double GradientNorm::norm(core::Threads& threads) {
+// body(floats, count) for pieces of a gradient of 16 bits, as float32; with write_back they are
+// rounded to nearest into the gradient again.
+template <class Body>
+void for_each_widened(const core::FlatView& gradient, int64_t first, int64_t count, bool write_back,
+                      const Body& body) {
+  const compute::Kernels& table = compute::cpu_kernels();
+  const compute::Element element = element_of(gradient);
+  std::array<float, kWidened> floats;
+  for (int64_t at = 0; at < count; at += kWidened) {
+    const int64_t some = std::min(kWidened, count - at);
+    uint16_t* const narrow = elements_of<uint16_t>(gradient, first + at);
+    table.widen(narrow, element, floats.data(), some);
+    body(floats.data(), some);
+    if (write_back) table.narrow(floats.data(), element, narrow, some);
+  }
+}
+
+// The sum of (x[i] * scale)^2, over the lanes of Kernels::square_sum.
+double scaled_square_sum(const double* x, double scale, int64_t count) noexcept {
+  std::array<double, kLanes> lanes{};
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = x[i] * scale;
+    lanes[static_cast<size_t>(i) % kLanes] += value * value;
+  }
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+// scale: of float64 gradients. Another one than 1 is for squares beyond float64, beside which those of
+// the other dtypes are lost or, times its square, right.
+double square_sum(const core::FlatView& gradient, int64_t first, int64_t count, double scale) {
   const Kernels& table = kernels();
+  if (gradient.dtype == SHARDREC_FLOAT64) {
+    return scaled_square_sum(elements_of<double>(gradient, first), scale, count);
+  }
+  if (gradient.dtype == SHARDREC_FLOAT32) {
+    return table.square_sum(elements_of<float>(gradient, first), count) * scale * scale;
+  }
+  double sum = 0;
+  for_each_widened(gradient, first, count, false,
+                   [&](const float* x, int64_t some) { sum += table.square_sum(x, some); });
+  return sum * scale * scale;
+}
+
+// The largest magnitude: bits without the sign are ordered as magnitudes are, and NaN comes last.
+template <class Float, class Bits>
+double largest(const Float* x, int64_t count) noexcept {
+  constexpr auto kMagnitude = static_cast<Bits>(std::numeric_limits<Bits>::max() >> 1);
+  Bits most = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    most = std::max(most, static_cast<Bits>(std::bit_cast<Bits>(x[i]) & kMagnitude));
+  }
+  return std::bit_cast<Float>(most);
+}
+
+double largest_of(const core::FlatView& gradient, int64_t first, int64_t count) {
+  if (gradient.dtype == SHARDREC_FLOAT64) {
+    return largest<double, uint64_t>(elements_of<double>(gradient, first), count);
+  }
+  if (gradient.dtype == SHARDREC_FLOAT32) {
+    return largest<float, uint32_t>(elements_of<float>(gradient, first), count);
+  }
+  const auto most = static_cast<uint16_t>(
+      largest<uint16_t, uint16_t>(elements_of<uint16_t>(gradient, first), count));
+  float widened = 0;
+  compute::cpu_kernels().widen(&most, element_of(gradient), &widened, 1);
+  return widened;
+}
+
+template <class T>
+void clamp(T* x, T bound, int64_t count) noexcept {
+  for (int64_t i = 0; i < count; ++i) {
+    x[i] = x[i] < -bound ? -bound : x[i] > bound ? bound : x[i];
+  }
+}
+
+}  // namespace
+
+void GradientNorm::add(const core::FlatView& gradient) {
+  reserve_more(gradients_, 1);
+  reserve_more(block_values_, static_cast<size_t>(Extents::blocks_of(gradient.size)));
+  extents_.add(gradient.size);
+  gradients_.push_back(gradient);
+  block_values_.resize(static_cast<size_t>(extents_.blocks()));
+}
+
+template <class Of>
+void GradientNorm::for_each_block(const Of& of, core::Threads& threads) {
   threads.parallel_for(extents_.elements(), kBlockElements, [&](int64_t begin, int64_t end) {
     extents_.for_blocks(begin, end, [&](size_t at, int64_t block, int64_t first, int64_t last) {
-      block_sums_[static_cast<size_t>(block)] =
-          table.square_sum(gradients_[at] + first, last - first);
+      block_values_[static_cast<size_t>(block)] = of(gradients_[at], first, last - first);
     });
   });
-  double sum = 0;
-  for (const double of_block : block_sums_) sum += of_block;
-  return std::sqrt(sum);
 }
 
-void GradientNorm::scale(float factor, core::Threads& threads) {
-  const Kernels& table = kernels();
+template <class Body>
+void GradientNorm::for_each_piece(const Body& body, core::Threads& threads) {
   threads.parallel_for(extents_.elements(), kBlockElements, [&](int64_t begin, int64_t end) {
     extents_.for_elements(begin, end, [&](size_t at, int64_t first, int64_t last) {
-      table.scale(gradients_[at] + first, factor, last - first);
+      body(gradients_[at], first, last - first);
     });
   });
 }
 
-double GradientNorm::clip(double max_norm, core::Threads& threads) {
+double GradientNorm::sum_of_blocks() const noexcept {
+  double sum = 0;
+  for (const double of_block : block_values_) sum += of_block;
+  return sum;
+}
+
+double GradientNorm::l2(core::Threads& threads) {
+  // Below it squares may have been lost to underflow.
+  constexpr double kSmall = 1e-280;
+  double scale = 1;
+  const auto of_block = [&](const core::FlatView& gradient, int64_t first, int64_t count) {
+    return square_sum(gradient, first, count, scale);
+  };
+  for_each_block(of_block, threads);
+  const double sum = sum_of_blocks();
+  if (sum >= kSmall && sum <= std::numeric_limits<double>::max()) return std::sqrt(sum);
+  const double most = infinity(threads);
+  if (!(most > 0 && most <= std::numeric_limits<double>::max())) return most;
+  // Finite float64 gradients whose squares are not: again with magnitudes of about 1.
+  scale = std::ldexp(1.0, -std::clamp(std::ilogb(most), -1000, 1000));
+  for_each_block(of_block, threads);
+  return std::sqrt(sum_of_blocks()) / scale;
+}
+
+double GradientNorm::infinity(core::Threads& threads) {
+  for_each_block(largest_of, threads);
+  double most = 0;
+  for (const double of_block : block_values_) {
+    if (std::isnan(of_block)) return of_block;
+    most = std::max(most, of_block);
+  }
+  return most;
+}
+
+void GradientNorm::bound_norm(double norm, double bound, core::Threads& threads) {
   constexpr double kNotZero = 1e-6;  // PyTorch's
-  const double before = norm(threads);
-  if (!std::isfinite(before)) return before;
-  const auto factor = static_cast<float>(max_norm / (before + kNotZero));
-  if (factor < 1) scale(factor, threads);
-  return before;
+  if (!std::isfinite(norm)) return;
+  const double exact = bound / (norm + kNotZero);
+  const auto factor = static_cast<float>(exact);
+  if (!(factor < 1)) return;
+  const Kernels& table = kernels();
+  for_each_piece(
+      [&](const core::FlatView& gradient, int64_t first, int64_t count) {
+        if (gradient.dtype == SHARDREC_FLOAT64) {
+          double* const x = elements_of<double>(gradient, first);
+          for (int64_t i = 0; i < count; ++i) x[i] *= exact;
+        } else if (gradient.dtype == SHARDREC_FLOAT32) {
+          table.scale(elements_of<float>(gradient, first), factor, count);
+        } else {
+          for_each_widened(gradient, first, count, true,
+                           [&](float* x, int64_t some) { table.scale(x, factor, some); });
+        }
+      },
+      threads);
+}
+
+void GradientNorm::bound_values(double bound, core::Threads& threads) {
+  const auto narrow = static_cast<float>(bound);
+  for_each_piece(
+      [&](const core::FlatView& gradient, int64_t first, int64_t count) {
+        if (gradient.dtype == SHARDREC_FLOAT64) {
+          clamp(elements_of<double>(gradient, first), bound, count);
+        } else if (gradient.dtype == SHARDREC_FLOAT32) {
+          clamp(elements_of<float>(gradient, first), narrow, count);
+        } else {
+          for_each_widened(gradient, first, count, true,
+                           [&](float* x, int64_t some) { clamp(x, narrow, some); });
+        }
+      },
+      threads);
 }
 
 }  // namespace shardrec::dense

@@ -91,7 +91,7 @@ TEST_F(Malformed, SetsOfParameters) {
       {"all_reduce", call(shardrec_ddp_all_reduce)},
       {"join", call(shardrec_ddp_join)},
       {"zero_gradients", call(shardrec_ddp_zero_gradients)},
-      {"clip_grad_norm", call(shardrec_ddp_clip_grad_norm, 1.0, &out_real)},
+      {"clip_gradients", call(shardrec_ddp_clip_gradients, SHARDREC_CLIP_L2, 1.0, &out_real)},
       {"step", call(shardrec_ddp_step)},
       {"set_learning_rate", call(shardrec_ddp_set_learning_rate, 0.1)},
       {"state", call(shardrec_ddp_state, 0, 0, &out)},

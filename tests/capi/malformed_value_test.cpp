@@ -114,10 +114,17 @@ TEST_F(Malformed, SetsOfParametersThatAreCommitted) {
        "no rank 1"},
       {"root -1", [&] { return shardrec_ddp_broadcast(set, -1); }, SHARDREC_INVALID_ARGUMENT,
        "no rank -1"},
-      {"negative norm", [&] { return shardrec_ddp_clip_grad_norm(set, -1, &out_real); },
-       SHARDREC_INVALID_ARGUMENT, "max_norm is -1"},
-      {"norm that is no number", [&] { return shardrec_ddp_clip_grad_norm(set, kNan, &out_real); },
-       SHARDREC_INVALID_ARGUMENT, "max_norm is nan"},
+      {"negative bound",
+       [&] { return shardrec_ddp_clip_gradients(set, SHARDREC_CLIP_L2, -1, &out_real); },
+       SHARDREC_INVALID_ARGUMENT, "bound is -1"},
+      {"bound that is no number",
+       [&] { return shardrec_ddp_clip_gradients(set, SHARDREC_CLIP_VALUE, kNan, &out_real); },
+       SHARDREC_INVALID_ARGUMENT, "bound is nan"},
+      {"unknown kind of clipping",
+       [&] {
+         return shardrec_ddp_clip_gradients(set, static_cast<shardrec_clip>(3), 1, &out_real);
+       },
+       SHARDREC_INVALID_ARGUMENT, "clip is 3"},
       {"rate that is no number", [&] { return shardrec_ddp_set_learning_rate(set, kNan); },
        SHARDREC_INVALID_ARGUMENT, "learning_rate is nan"},
   });

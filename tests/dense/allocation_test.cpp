@@ -171,10 +171,13 @@ TEST(SteadyStep, OptimizersAndTheGradientNormAllocateNothing) {
     GradientNorm norm;
     for (size_t i = 0; i < values.size(); ++i) {
       optimizer.add(values[i], gradients[i]);
-      norm.add(gradients[i]);
+      norm.add({.data = gradients[i].data(),
+                .size = static_cast<int64_t>(gradients[i].size()),
+                .dtype = SHARDREC_FLOAT32});
     }
     const auto step = [&] {
-      norm.clip(1, threads);
+      norm.bound_norm(norm.l2(threads), 1, threads);
+      norm.bound_values(norm.infinity(threads), threads);
       optimizer.begin_step();
       optimizer.step(2, 1, threads);
       optimizer.step(0, 2, threads);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -187,7 +188,6 @@ void expect_means(shardrec_dtype dtype, Element (*to)(double), double (*from)(El
       ASSERT_TRUE(tie || std::abs(got - nearest) <= ulp * std::abs(nearest))
           << got << " for " << nearest << ", element " << i;
     }
-    EXPECT_EQ(shardrec_ddp_clip_grad_norm(ddp, 1, nullptr), SHARDREC_UNSUPPORTED);
     EXPECT_OK(shardrec_comm_close(comm));
   });
 }
@@ -196,6 +196,59 @@ TEST(DdpApi, OtherDtypesAreReducedInWiderOnesAndRoundedOnce) {
   expect_means<double>(SHARDREC_FLOAT64, [](double x) { return x; }, [](double x) { return x; });
   expect_means<uint16_t>(SHARDREC_FLOAT16, to_float16, from_float16);
   expect_means<uint16_t>(SHARDREC_BFLOAT16, to_bfloat16, from_bfloat16);
+}
+
+// Clips a gradient of the dtype, and compares each element with the formula in double, rounded once.
+template <class Element>
+void expect_clipped(shardrec_dtype dtype, Element (*to)(double), double (*from)(Element)) {
+  constexpr int64_t kSize = 5000;
+  run_ranks(1, [&](shardrec_comm* comm, int) {
+    std::vector<Element> value(kSize), before, gradient(kSize);
+    double squares = 0, largest = 0;
+    for (int64_t i = 0; i < kSize; ++i) {
+      before.push_back(to((1 + static_cast<double>(i % 977) / 300) * (i % 3 == 0 ? -1.5 : 0.75)));
+      squares += from(before.back()) * from(before.back());
+      largest = std::max(largest, std::abs(from(before.back())));
+    }
+    shardrec_tensor value_view{}, gradient_view{};
+    ASSERT_OK(shardrec_tensor_vector(value.data(), dtype, kSize, &value_view));
+    ASSERT_OK(shardrec_tensor_vector(gradient.data(), dtype, kSize, &gradient_view));
+    Ddp ddp;
+    ASSERT_OK(shardrec_ddp_create(comm, nullptr, ddp.out()));
+    ASSERT_OK(shardrec_ddp_add_parameter(ddp, "w", &value_view, &gradient_view, nullptr));
+    ASSERT_OK(shardrec_ddp_commit(ddp));
+    for (const shardrec_clip kind :
+         {SHARDREC_CLIP_L2, SHARDREC_CLIP_INFINITY, SHARDREC_CLIP_VALUE}) {
+      gradient = before;
+      const double expected = kind == SHARDREC_CLIP_L2 ? std::sqrt(squares) : largest;
+      const double bound = 0.625 * expected;
+      double norm = 0;
+      ASSERT_OK(shardrec_ddp_clip_gradients(ddp, kind, bound, &norm));
+      EXPECT_NEAR(norm, expected, 1e-13 * expected);
+      const double exact = bound / (expected + 1e-6);
+      const double factor = dtype == SHARDREC_FLOAT64 ? exact : static_cast<float>(exact);
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        const double x = from(before[i]);
+        const double want = kind == SHARDREC_CLIP_VALUE ? std::clamp(x, -bound, bound) : x * factor;
+        const double got = from(gradient[i]);
+        ASSERT_LE(std::abs(got - from(to(want))), dtype == SHARDREC_FLOAT64 ? 1e-13 : 0)
+            << "dtype " << dtype << ", kind " << kind << ", element " << i << " from " << x;
+      }
+      gradient = before;
+      ASSERT_OK(shardrec_ddp_clip_gradients(ddp, kind, 2 * expected, nullptr));
+      EXPECT_EQ(gradient, before);
+    }
+    EXPECT_OK(shardrec_comm_close(comm));
+  });
+}
+
+TEST(DdpApi, GradientsOfEveryDtypeAreClippedAndRoundedToNearest) {
+  expect_clipped<float>(
+      SHARDREC_FLOAT32, [](double x) { return static_cast<float>(x); },
+      [](float x) { return double{x}; });
+  expect_clipped<double>(SHARDREC_FLOAT64, [](double x) { return x; }, [](double x) { return x; });
+  expect_clipped<uint16_t>(SHARDREC_FLOAT16, to_float16, from_float16);
+  expect_clipped<uint16_t>(SHARDREC_BFLOAT16, to_bfloat16, from_bfloat16);
 }
 
 TEST(DdpApi, AnOptimizerStepsFloat32Only) {

@@ -33,8 +33,9 @@ void record(void* context, int32_t bucket) {
   for (const shardrec_status status :
        {shardrec_ddp_step(ddp), shardrec_ddp_end(ddp), shardrec_ddp_wait(ddp),
         shardrec_ddp_begin(ddp, 1), shardrec_ddp_zero_gradients(ddp),
-        shardrec_ddp_clip_grad_norm(ddp, 1, nullptr), shardrec_ddp_set_learning_rate(ddp, 1),
-        shardrec_ddp_check_equal(ddp), shardrec_ddp_statistics_json(ddp, &text)}) {
+        shardrec_ddp_clip_gradients(ddp, SHARDREC_CLIP_L2, 1, nullptr),
+        shardrec_ddp_set_learning_rate(ddp, 1), shardrec_ddp_check_equal(ddp),
+        shardrec_ddp_statistics_json(ddp, &text)}) {
     calls.statuses.push_back(status);
   }
 }
@@ -167,7 +168,8 @@ std::vector<float> trained(const char* optimizer, bool in_backward, int ranks) {
         continue;
       }
       EXPECT_EQ(shardrec_ddp_step(set.ddp), SHARDREC_INVALID_STATE);
-      EXPECT_EQ(shardrec_ddp_clip_grad_norm(set.ddp, 1, nullptr), SHARDREC_INVALID_STATE);
+      EXPECT_EQ(shardrec_ddp_clip_gradients(set.ddp, SHARDREC_CLIP_L2, 1, nullptr),
+                SHARDREC_INVALID_STATE);
     }
     EXPECT_OK(shardrec_ddp_check_equal(set.ddp));
     if (rank == 0) {

@@ -102,7 +102,8 @@ void Rank::ddp_step(Input& in, shardrec_ddp* ddp) {
   if (!in.one_in(12)) note(shardrec_ddp_end(ddp));
   if (!in.one_in(12)) note(shardrec_ddp_wait(ddp));
   double norm = 0;
-  note(shardrec_ddp_clip_grad_norm(ddp, in.real(), in.one_in(4) ? nullptr : &norm));
+  note(shardrec_ddp_clip_gradients(ddp, static_cast<shardrec_clip>(in.below(4)), in.real(),
+                                   in.one_in(4) ? nullptr : &norm));
   note(shardrec_ddp_step(ddp));
 }
 

@@ -37,6 +37,14 @@ extern "C" {
 
 typedef struct shardrec_ddp shardrec_ddp;
 
+/* What shardrec_ddp_clip_gradients bounds. */
+typedef enum shardrec_clip {
+  SHARDREC_CLIP_L2 = 0,       /* the root of the sum of all squares, summed in float64 */
+  SHARDREC_CLIP_INFINITY = 1, /* the largest magnitude, by scaling all gradients */
+  SHARDREC_CLIP_VALUE = 2,    /* each element by itself */
+  SHARDREC_CLIP_FORCE_32 = 0x7fffffff
+} shardrec_clip;
+
 /* Makes an empty set of parameters. options: kind DDP or NULL. out: owned by the caller. Not
  * collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_create(shardrec_comm *comm,
@@ -162,13 +170,17 @@ SHARDREC_API shardrec_status shardrec_ddp_join(shardrec_ddp *ddp);
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_zero_gradients(shardrec_ddp *ddp);
 
-/* Scales all gradients by min(1, max_norm / (norm + 1e-6)), norm being the L2 norm over all of them
- * (summed in float64), as PyTorch's clip_grad_norm_; the same on every rank without an exchange, for
- * gradients are reduced. A norm that is NaN or infinite scales nothing. max_norm: finite, >= 0.
- * out_norm: of before; may be NULL. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
- * INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD), UNSUPPORTED (a gradient is not FLOAT32).
- * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_clip_grad_norm(shardrec_ddp *ddp, double max_norm,
+/* Bounds the gradients of all parameters, of any dtype; the same on every rank without an exchange, for
+ * gradients are reduced. Results are rounded to nearest in the gradient's dtype.
+ * CLIP_L2, CLIP_INFINITY: all are multiplied by min(1, bound / (norm + 1e-6)), as PyTorch's
+ *   clip_grad_norm_. The factor is float32 (float64 for FLOAT64 gradients).
+ * CLIP_VALUE: each becomes the nearest number in [-bound, bound], as clip_grad_value_; NaN stays.
+ * bound: finite, >= 0. out_norm: the norm before, with CLIP_VALUE the infinity norm; may be NULL. A norm
+ * that is NaN or infinite is returned with OK and scales nothing: look at it before shardrec_ddp_step,
+ * which takes the gradients as they are. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_ARGUMENT, INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD). Since 0.2. */
+SHARDREC_API shardrec_status shardrec_ddp_clip_gradients(shardrec_ddp *ddp, shardrec_clip clip,
+                                                         double bound,
                                                          SHARDREC_NULLABLE double *out_norm);
 
 /* One optimizer step on all parameters with their gradients, which stay as they are. After wait. Not

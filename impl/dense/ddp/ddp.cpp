@@ -267,10 +267,8 @@ void Ddp::place_gradients() {
 void Ddp::make_optimizer() {
   threads_ = std::make_unique<core::Threads>(options_.threads);
   if (options_.step_in_backward) one_thread_ = std::make_unique<core::Threads>(1);
-  if (std::all_of(parameters_.begin(), parameters_.end(),
-                  [](const Parameter& p) { return p.dtype == SHARDREC_FLOAT32; })) {
-    norm_.emplace();
-    for (const Parameter& p : parameters_) norm_->add(floats(p.gradient, p.elements));
+  for (const Parameter& p : parameters_) {
+    norm_.add({.data = p.gradient, .size = p.elements, .dtype = p.dtype});
   }
   if (!optimizer_options_) return;
   optimizer_ = std::make_unique<ElementOptimizer>(*optimizer_options_);
@@ -314,7 +312,7 @@ void Ddp::commit() {
     } catch (...) {
       reducer_.reset();
       optimizer_.reset();
-      norm_.reset();
+      norm_ = GradientNorm();
       parameters_ = before;
       throw;
     }

@@ -24,6 +24,7 @@
 #include "dense/gradient_norm.h"
 #include "dense/mlp.h"
 #include "plan/model/model.h"
+#include "shardrec/ddp.h"
 
 namespace shardrec::dense {
 
@@ -94,8 +95,8 @@ class Ddp {
   void join();
 
   void zero_gradients();
-  // The norm of all gradients before they were scaled down to at most max_norm.
-  double clip_grad_norm(double max_norm);
+  // What ddp.h of the C API says: returns the norm before.
+  double clip_gradients(shardrec_clip kind, double bound);
   void step();
   void set_learning_rate(double rate);
 
@@ -157,7 +158,7 @@ class Ddp {
 
   core::Pages gradients_;  // those of the library
   std::unique_ptr<ElementOptimizer> optimizer_;
-  std::optional<GradientNorm> norm_;  // empty where gradients are not float32
+  GradientNorm norm_;
   std::unique_ptr<core::Threads> threads_;
   std::unique_ptr<core::Threads> one_thread_;  // for steps that are taken as gradients come
   std::optional<comm::Collectives> control_;

@@ -136,20 +136,21 @@ void Ddp::zero_gradients() {
   }
 }
 
-double Ddp::clip_grad_norm(double max_norm) {
-  committed("clip_grad_norm").require_idle("clip_grad_norm");
-  if (!norm_) {
-    core::fail(SHARDREC_UNSUPPORTED,
-               "clip_grad_norm scales float32 gradients; some are of another "
-               "dtype");
-  }
+double Ddp::clip_gradients(shardrec_clip kind, double bound) {
+  committed("clip_gradients").require_idle("clip_gradients");
   if (options_.step_in_backward) {
     core::fail(SHARDREC_INVALID_STATE,
-               "clip_grad_norm was called where steps are taken inside backward, before it (option "
+               "clip_gradients was called where steps are taken inside backward, before it (option "
                "DDP_STEP_IN_BACKWARD)");
   }
   const core::DefaultFloatMode mode;
-  return norm_->clip(max_norm, *threads_);
+  const double norm = kind == SHARDREC_CLIP_L2 ? norm_.l2(*threads_) : norm_.infinity(*threads_);
+  if (kind == SHARDREC_CLIP_VALUE) {
+    norm_.bound_values(bound, *threads_);
+  } else {
+    norm_.bound_norm(norm, bound, *threads_);
+  }
+  return norm;
 }
 
 void Ddp::step() {

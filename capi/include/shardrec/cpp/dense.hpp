@@ -128,9 +128,9 @@ class Ddp : public detail::Handle<shardrec_ddp, shardrec_ddp_destroy> {
   void join() { check(shardrec_ddp_join(get())); }
   void zero_gradients() { check(shardrec_ddp_zero_gradients(get())); }
   // Returns the norm of before.
-  double clip_grad_norm(double max_norm) {
+  double clip_gradients(shardrec_clip clip, double bound) {
     double norm = 0;
-    check(shardrec_ddp_clip_grad_norm(get(), max_norm, &norm));
+    check(shardrec_ddp_clip_gradients(get(), clip, bound, &norm));
     return norm;
   }
   void step() { check(shardrec_ddp_step(get())); }

@@ -84,7 +84,7 @@ public final class StepTest {
           bottom.backward(bottomGradient, null);
           ddp.end();
           ddp.await();
-          norm += ddp.clipGradNorm(100);
+          norm += ddp.clipGradients(Clip.L2, 100);
           bottom.step();
           top.step();
           bottom.zeroGradients();
