@@ -123,11 +123,13 @@ double rank_stat(embedding::Collection& tables, shardrec_stat stat) {
       return whole(counters.ids_received);
     case SHARDREC_STAT_THREADS_SEEN:
       return whole(tables.threads().most_seen());
+    case SHARDREC_STAT_SATURATED:
+      return whole(counters.saturated);
     case SHARDREC_STAT_IMBALANCE:
       return counters.imbalance();
     default:
       refuse_value("stat", int64_t{stat},
-                   "SHARDREC_STAT_STEPS (1) to THREADS_SEEN (9), SECONDS_ROUTE (101) to IMBALANCE "
+                   "SHARDREC_STAT_STEPS (1) to SATURATED (10), SECONDS_ROUTE (101) to IMBALANCE "
                    "(109) or TABLE_OUT_OF_RANGE (201) to TABLE_ROWS_UPDATED (203)");
   }
 }

@@ -2,6 +2,7 @@
 // is read, written, saved, loaded and averaged outside of steps; and inside a step, rows in fewer bytes.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -59,7 +60,8 @@ constexpr int64_t rows_at_once(size_t row_bytes, size_t most = kMostTransferred)
   return row_bytes >= most ? 1 : static_cast<int64_t>(most / row_bytes);
 }
 
-// Rows of floats as they travel in fewer bytes: [rows, width] of element, rounded to nearest; or,
+// Rows of floats as they travel in fewer bytes: [rows, width] of element, rounded to nearest, where a
+// finite float becomes no infinite fp16 (math::within_float16); or,
 // with boxes, a RowScale [rows, boxes], then [rows, width] bytes, as Kernels::quantize makes them of
 // the columns of each box. The boxes tile the width.
 struct RowCoding {
@@ -71,6 +73,8 @@ struct RowCoding {
 struct RowEncoding : RowCoding {
   const float* floats = nullptr;
   std::byte* coded = nullptr;
+  // Grows by the numbers beyond fp16's range; null: nobody asks. The CPU's back end alone counts.
+  std::atomic<int64_t>* saturated = nullptr;
 };
 struct RowDecoding : RowCoding {
   const std::byte* coded = nullptr;

@@ -60,6 +60,12 @@ void write_collections(core::Exposition& out, std::span<const ObservedCollection
     return one.collection->counters().ids_received.load();
   });
 
+  out.family("shardrec_saturated_total", "counter",
+             "Finite numbers beyond float16's range that compression made its largest number.");
+  write_each(out, all, [](const ObservedCollection& one) {
+    return one.collection->counters().saturated.load();
+  });
+
   out.family("shardrec_imbalance_ratio", "gauge",
              "Ids looked up by the busiest rank / the mean of all ranks.");
   write_each(out, all,

@@ -252,6 +252,7 @@ TEST_F(Observe, CountersTextIsPrometheusAndHoldsTheCounters) {
     same("shardrec_ids_sent_total", SHARDREC_STAT_IDS_SENT, mine);
     same("shardrec_ids_looked_up_total", SHARDREC_STAT_IDS_RECEIVED, mine);
     same("shardrec_threads_seen", SHARDREC_STAT_THREADS_SEEN, mine);
+    same("shardrec_saturated_total", SHARDREC_STAT_SATURATED, mine);
     same("shardrec_exchange_bytes_total", SHARDREC_STAT_BYTES_INPUT, with("exchange", "input"));
     same("shardrec_exchange_bytes_total", SHARDREC_STAT_BYTES_OUTPUT, with("exchange", "output"));
     same("shardrec_exchange_bytes_total", SHARDREC_STAT_BYTES_GRADIENT,
@@ -380,7 +381,7 @@ TEST_F(Observe, MalformedCallsAreRefused) {
     EXPECT_EQ(stat(SHARDREC_STAT_TABLE_IDS, -2), SHARDREC_NOT_FOUND);
     EXPECT_EQ(stat(SHARDREC_STAT_STEPS, 0), SHARDREC_INVALID_ARGUMENT);
     EXPECT_EQ(stat(SHARDREC_STAT_SECONDS_LOOKUP, 0), SHARDREC_INVALID_ARGUMENT);
-    for (const int none : {0, 10, 110, 200, 204, 999}) {
+    for (const int none : {0, 11, 110, 200, 204, 999}) {
       EXPECT_EQ(stat(static_cast<shardrec_stat>(none), SHARDREC_ALL_TABLES),
                 SHARDREC_INVALID_ARGUMENT)
           << none;

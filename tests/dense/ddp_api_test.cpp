@@ -198,6 +198,53 @@ TEST(DdpApi, OtherDtypesAreReducedInWiderOnesAndRoundedOnce) {
   expect_means<uint16_t>(SHARDREC_BFLOAT16, to_bfloat16, from_bfloat16);
 }
 
+// Gradients of float16's size on every rank, as float16 on the way, added up whole (a small bucket) or
+// in parts (a large one).
+void expect_no_overflow(int ranks, size_t size, bool average, double factor) {
+  run_ranks(ranks, [&](shardrec_comm* comm, int rank) {
+    Options options;
+    ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_DDP, options.out()));
+    ASSERT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DDP_AVERAGE, average ? 1 : 0));
+    ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_DDP_FACTOR, factor));
+    ASSERT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DDP_COMPRESSION,
+                                       SHARDREC_COMPRESSION_FLOAT16));
+    HostSet set(comm, options, {size});
+    ASSERT_OK(shardrec_ddp_commit(set.ddp));
+    std::vector<float>& gradient = set.gradients[0];
+    std::fill(gradient.begin(), gradient.end(), rank == 0 ? -32.0F : 60000.0F);
+    gradient[1] = rank == 1 ? -1e6F : 0.0F;
+    gradient[2] = rank == 1 ? HUGE_VALF : 0.0F;
+    gradient[3] = rank == 1 ? std::nanf("") : 0.0F;
+    gradient[4] = 65519.0F;
+    ASSERT_OK(shardrec_ddp_all_reduce(set.ddp));
+    const double scale = factor / (average ? ranks : 1);
+    const double sum = (-32 + 60000.0 * (ranks - 1)) * scale;
+    const double tolerance = size > 100000 ? 0x1p-11 : 0x1p-23;
+    EXPECT_NEAR(gradient[0], sum, tolerance * std::abs(sum)) << "rank " << rank;
+    EXPECT_NEAR(gradient.back(), sum, tolerance * std::abs(sum)) << "rank " << rank;
+    EXPECT_NEAR(gradient[1], -65504 * scale, tolerance * 65504 * std::abs(scale));
+    EXPECT_EQ(gradient[2], HUGE_VALF);
+    EXPECT_TRUE(std::isnan(gradient[3]));
+    EXPECT_NEAR(gradient[4], 65504 * scale * ranks, tolerance * 65504 * scale * ranks);
+    char* text = nullptr;
+    ASSERT_OK(shardrec_ddp_statistics_json(set.ddp, &text));
+    const auto json = nlohmann::json::parse(text);
+    shardrec_text_free(text);
+    EXPECT_EQ(json["buckets"][0]["saturated"], rank == 1 ? 1 : 0) << "rank " << rank;
+    EXPECT_OK(shardrec_comm_close(comm));
+  });
+}
+
+TEST(DdpApi, FiniteGradientsStayFiniteAsFloat16OnTheWay) {
+  for (const size_t size : {100U, 150000U}) {
+    for (const int ranks : {2, 3, 4}) {
+      expect_no_overflow(ranks, size, false, 1);
+      expect_no_overflow(ranks, size, true, 1);
+      expect_no_overflow(ranks, size, true, 48);
+    }
+  }
+}
+
 // Clips a gradient of the dtype, and compares each element with the formula in double, rounded once.
 template <class Element>
 void expect_clipped(shardrec_dtype dtype, Element (*to)(double), double (*from)(Element)) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -464,6 +465,31 @@ TEST(CompressionOfGradients, MakesWholeRowsOfABoxNanInEightBits) {
     EXPECT_EQ(std::isnan(run.tables[0][cell]), cell < 3) << cell;
     EXPECT_TRUE(cell < 3 || std::isfinite(run.tables[0][cell])) << cell;
   }
+}
+
+TEST(CompressionOfGradients, SaturatesFiniteOnesBeyondFloat16AndCountsThem) {
+  Scenario scenario;
+  scenario.tables = {{3, 6}};
+  scenario.features = {{0, false}};
+  scenario.optimizer = {.kind = SHARDREC_OPTIMIZER_SGD, .learning_rate = 1};
+  scenario.divisor = 1;
+  const float infinity = std::numeric_limits<float>::infinity();
+  scenario.steps.push_back(
+      {{{{1}}, {{1.0F}}, {1e5F, -3e38F, 65519, -infinity, std::nanf(""), 65520}}});
+  Deal deal;
+  deal.plan = {{false, {{0, 0, 3, 0, 6}}}};
+  deal.share = {{1}};
+  deal.backward_compression = SHARDREC_COMPRESSION_FLOAT16;
+  const Outcome run = train(scenario, deal);
+  if (HasFatalFailure()) return;
+  const auto change = [&](size_t column) { return run.tables[0][6 + column]; };
+  for (const size_t column : {0U, 2U, 5U}) EXPECT_NEAR(change(column), -65504, 1) << column;
+  EXPECT_NEAR(change(1), 65504, 1);
+  EXPECT_EQ(change(3), infinity);
+  EXPECT_TRUE(std::isnan(change(4)));
+  const char* backend = std::getenv("SHARDREC_TEST_BACKEND");
+  const bool on_device = backend != nullptr && std::string_view(backend) == "cuda";
+  EXPECT_EQ(run.saturated, on_device ? 0 : 3);
 }
 
 TEST(CompressionOptions, MustBeTheSameOnAllRanks) {

@@ -408,6 +408,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
       outcome.out_of_range[t] += stat(SHARDREC_STAT_TABLE_OUT_OF_RANGE, static_cast<int32_t>(t));
     }
     outcome.threads_seen = std::max(outcome.threads_seen, stat(SHARDREC_STAT_THREADS_SEEN));
+    outcome.saturated += stat(SHARDREC_STAT_SATURATED);
     outcome.bytes_input += stat(SHARDREC_STAT_BYTES_INPUT);
     outcome.bytes_output += stat(SHARDREC_STAT_BYTES_OUTPUT);
     outcome.bytes_gradient += stat(SHARDREC_STAT_BYTES_GRADIENT);

@@ -161,6 +161,7 @@ struct Outcome {
   int64_t bytes_input = 0;
   int64_t bytes_output = 0;
   int64_t bytes_gradient = 0;
+  int64_t saturated = 0;
 };
 
 // For Deal::sends_early, by a number: no rank in any step, all in all, or some in some.

@@ -46,6 +46,9 @@ typedef enum shardrec_stat {
   SHARDREC_STAT_IDS_SENT = 7,       /* ids routed by this rank, own boxes included */
   SHARDREC_STAT_IDS_RECEIVED = 8,   /* ids looked up by this rank */
   SHARDREC_STAT_THREADS_SEEN = 9,   /* most threads that worked at once in a kernel of this rank */
+  SHARDREC_STAT_SATURATED = 10, /* finite numbers beyond float16's range that this rank sent as +-65504
+                                   (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not
+                                   counted with a DEVICE other than the CPU. Since 0.2 */
   /* in seconds */
   SHARDREC_STAT_SECONDS_ROUTE = 101,           /* check and route ids (begin) */
   SHARDREC_STAT_SECONDS_INPUT_EXCHANGE = 102,  /* waiting for and copying ids */

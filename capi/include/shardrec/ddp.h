@@ -214,7 +214,8 @@ SHARDREC_API shardrec_status shardrec_ddp_broadcast(shardrec_ddp *ddp, int32_t r
 /* What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
  * the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
  * exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
- * bytes_sent (to all peers), seconds (from sending to the end). Between steps. out_text: freed by the caller
+ * bytes_sent (to all peers), seconds (from sending to the end), saturated (numbers beyond float16's range
+ * that DDP_COMPRESSION FLOAT16 made +-65504 on this rank). Between steps. out_text: freed by the caller
  * with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_statistics_json(shardrec_ddp *ddp, char **out_text);

@@ -143,7 +143,9 @@ typedef enum shardrec_divisor {
 typedef enum shardrec_compression {
   SHARDREC_COMPRESSION_NONE = 0,     /* float32, 4 bytes */
   SHARDREC_COMPRESSION_FLOAT16 = 1,  /* 2 bytes, to nearest even: |error| <= max(2^-11 |x|, 2^-25);
-                                       |x| >= 65520 becomes an infinity */
+                                       a finite |x| >= 65520 becomes 65504 with its sign and is counted
+                                       (SHARDREC_STAT_SATURATED, "saturated" of
+                                       shardrec_ddp_statistics); NaN and infinities stay */
   SHARDREC_COMPRESSION_BFLOAT16 = 2, /* 2 bytes, to nearest even: |error| <= max(2^-8 |x|, 2^-134) */
   SHARDREC_COMPRESSION_INT8 = 3, /* 1 byte, and a scale and an offset in float32 per row of a box
                                     (FBGEMM's row-wise 8 bits, TorchRec's quantized communication, but
@@ -305,8 +307,11 @@ typedef enum shardrec_option {
                                             are rounded, then added up in float32; where a bucket is
                                             added up in parts (more than two ranks, more than 256 KiB
                                             from a rank to all others together), the result, averaged,
-                                            is rounded once more. Gradients of other dtypes travel as
-                                            they are */
+                                            is rounded once more. With FLOAT16, where sums or DDP_FACTOR
+                                            could exceed its range, that result is divided by a power
+                                            of two before it is rounded and multiplied by it behind:
+                                            sums of finite halves are finite. Gradients of other dtypes
+                                            travel as they are */
   SHARDREC_OPTION_DDP_JOIN_DIVISOR = 608,     /* i64, shardrec_join_divisor; default WORLD */
   SHARDREC_OPTION_DDP_STEP_IN_BACKWARD = 609, /* i64, 0 or 1; 1: each bucket's parameters are stepped as
                                                  soon as their gradients are reduced; needs

@@ -18,6 +18,8 @@ struct Float16 {
   static constexpr uint32_t kTooLarge = 0x47800000;     // 2^16, as fp32
   static constexpr uint32_t kInfinity = 0x7C00;
   static constexpr uint32_t kNan = 0x7E00;
+  static constexpr uint32_t kLargest = 0x477FE000;        // 65504, as fp32
+  static constexpr uint32_t kLeastOverflow = 0x477FF000;  // 65520, as fp32: rounds to infinity
 };
 
 struct Bfloat16 {

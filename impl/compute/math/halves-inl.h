@@ -71,6 +71,17 @@ SHARDREC_MATH Word stochastic<Bfloat16>(Word magnitude, Word random) {
 
 SHARDREC_MATH Word magnitude_of(Number x) { return op::bits(op::abs(x)); }
 
+// Of a finite number whose nearest fp16 is infinite the largest finite fp16 of its sign; any other as it is.
+SHARDREC_MATH Number within_float16(Number x) {
+  const Word bits = op::bits(x);
+  const Word magnitude = magnitude_of(x);
+  const Word largest =
+      op::bit_or(op::bit_and(bits, op::word(kSign32)), op::word(Float16::kLargest));
+  const Word finite =
+      op::select(op::less(magnitude, op::word(Float16::kLeastOverflow)), bits, largest);
+  return op::from_bits(op::select(op::less(magnitude, op::word(kInfinity32)), finite, bits));
+}
+
 // The rounded magnitude of x with its sign; the one NaN for any NaN.
 template <class Half>
 SHARDREC_MATH Word signed_half(Number x, Word magnitude, Word rounded) {

@@ -207,6 +207,7 @@ std::string Ddp::statistics_json() const {
     json.key("elements").integer(bucket.elements);
     json.key("bytes_sent").integer(bucket.bytes_sent);
     json.key("seconds").number(bucket.seconds);
+    json.key("saturated").integer(bucket.saturated);
     json.end_object();
   }
   json.end_array().end_object();

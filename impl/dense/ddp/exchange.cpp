@@ -72,7 +72,7 @@ void BucketExchange::post(const BucketHead& given, std::span<const char> used) {
       continue;
     }
     send_[r] = format_.write(head, used, gradients_, part_of(static_cast<int>(r)),
-                             outgoing_->data() + r * message_stride());
+                             outgoing_->data() + r * message_stride(), saturated_);
   }
   reduce_scatter_.start(parts_of(number_, ranges_.count), send_, outgoing_);
   state_ = State::kPosted;
@@ -99,19 +99,27 @@ void BucketExchange::add_up(RankSums& sums, const GradientScale& scale) {
   if (direct_) {
     gradients_.for_each_run(own, [&](const BucketGradients::Run& run) {
       if (written_[run.parameter] == 0) return;
-      sums.add_up(inputs_, shape_.wire, run.begin, run.count, scale, run.gradient, shape_.dtype);
+      sums.add_up(inputs_, shape_.wire, run.begin, run.count, scale, run.gradient, shape_.dtype,
+                  false);
     });
     return;
   }
   all_gather_.reclaim();
-  sums.add_up(inputs_, shape_.wire, 0, own.count, scale, own_sums_->data(), shape_.wire);
+  const bool compressed = shape_.wire != shape_.dtype;
+  const double room = compressed && shape_.wire == SHARDREC_FLOAT16
+                          ? headroom(scale, shape_.ranks - heads_.joined)
+                          : 1;
+  factor_behind_ = static_cast<float>(room);
+  saturated_ += sums.add_up(inputs_, shape_.wire, 0, own.count,
+                            {.divisor = scale.divisor, .factor = scale.factor / room},
+                            own_sums_->data(), shape_.wire, compressed);
 }
 
 void BucketExchange::finish() {
   all_gather_.finish();
   all_gather_.for_each_range(ranges_, core::dtype_size(shape_.wire),
                              [&](const comm::OwnedRange& range, const std::byte* sums) {
-                               gradients_.write(range, sums, shape_.wire, written_);
+                               gradients_.write(range, sums, shape_.wire, written_, factor_behind_);
                              });
   all_gather_.release();
   state_ = State::kDone;

@@ -70,6 +70,8 @@ class BucketExchange {
   bool direct() const noexcept { return direct_; }
   // After receive(): whether some rank has used it, where the ranks ask.
   bool is_written(size_t parameter) const noexcept { return written_[parameter] != 0; }
+  // Numbers beyond the range of the dtype of the way that this rank has sent since creation.
+  int64_t saturated() const noexcept { return saturated_; }
   // Sent to each peer, with gradients, both exchanges together.
   size_t bytes_per_peer() const noexcept;
 
@@ -97,6 +99,8 @@ class BucketExchange {
   std::vector<const std::byte*> inputs_;  // by rank; null: zeros
   std::vector<char> written_;             // by parameter
   BucketHeads heads_;
+  float factor_behind_ = 1;  // of sums that have travelled
+  int64_t saturated_ = 0;
 };
 
 }  // namespace shardrec::dense

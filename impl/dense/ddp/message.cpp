@@ -39,7 +39,8 @@ size_t BucketFormat::wire_bytes(int64_t elements) const noexcept {
 
 comm::ConstBytes BucketFormat::write(const BucketHead& head, std::span<const char> used,
                                      const BucketGradients& gradients,
-                                     const comm::OwnedRange& range, std::byte* out) const {
+                                     const comm::OwnedRange& range, std::byte* out,
+                                     int64_t& saturated) const {
   std::memset(out, 0, bytes_before());
   std::memcpy(out, &head, sizeof head);
   std::byte* const map = out + kHeadBytes;
@@ -47,7 +48,7 @@ comm::ConstBytes BucketFormat::write(const BucketHead& head, std::span<const cha
     if (used[s] != 0) map[s / 8] |= std::byte{1} << (s % 8);
   }
   if (head.has_gradients == 0) return {out, bytes_before()};
-  gradients.read(range, used, wire_, out + bytes_before());
+  saturated += gradients.read(range, used, wire_, out + bytes_before());
   return {out, bytes_before() + wire_bytes(range.count)};
 }
 

@@ -48,10 +48,11 @@ class BucketFormat {
   size_t bytes_before() const noexcept { return kHeadBytes + map_bytes_; }
 
   // Writes a message with the gradients of `range`, or with none where the head says so, and returns
-  // its bytes. used: by this rank, per parameter; where it is 0 zeros are sent.
+  // its bytes. used: by this rank, per parameter; where it is 0 zeros are sent. saturated: grows by the
+  // numbers that were beyond the range of the dtype of the way.
   comm::ConstBytes write(const BucketHead& head, std::span<const char> used,
                          const BucketGradients& gradients, const comm::OwnedRange& range,
-                         std::byte* out) const;
+                         std::byte* out, int64_t& saturated) const;
 
   // Reads what the ranks have sent, of `elements` elements each. gradients[r]: where those of rank r
   // begin, null for zeros. written: per parameter, 0 where all ranks say that they did not use it. Throws

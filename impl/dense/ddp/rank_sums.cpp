@@ -7,6 +7,7 @@
 #include "comm/collective/reduce.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
+#include "compute/math/saturation.h"
 #include "core/tensor.h"
 
 namespace shardrec::dense {
@@ -56,6 +57,24 @@ void convert(const void* in, shardrec_dtype from, void* out, shardrec_dtype to, 
   }
 }
 
+double headroom(const GradientScale& scale, int ranks) noexcept {
+  constexpr int kMostExponent = 127;  // of float32
+  const double growth = std::abs(scale.factor) * ranks / scale.divisor;
+  int exponent = 0;
+  const double fraction = std::frexp(growth, &exponent);  // growth = fraction * 2^exponent
+  if (!(growth > 1)) return 1;
+  return std::ldexp(1, std::min(fraction == 0.5 ? exponent - 1 : exponent, kMostExponent));
+}
+
+int64_t convert_for_way(const void* in, void* out, shardrec_dtype wire, int64_t count) {
+  if (wire == SHARDREC_FLOAT16) {
+    return compute::math::narrow_saturating(compute::cpu_kernels(), static_cast<const float*>(in),
+                                            as<uint16_t>(out), count);
+  }
+  convert(in, SHARDREC_FLOAT32, out, wire, count);
+  return 0;
+}
+
 RankSums::RankSums(int ranks)
     : views_(static_cast<size_t>(ranks)),
       wide_(static_cast<size_t>(ranks) * kBlock),
@@ -90,8 +109,10 @@ void RankSums::add_up_narrow(std::span<const std::byte* const> inputs, shardrec_
   comm::reduce_ranks<float>(comm::Reduction::kSum, views_, {out, static_cast<size_t>(count)});
 }
 
-void RankSums::add_up(std::span<const std::byte* const> inputs, shardrec_dtype wire, int64_t first,
-                      int64_t count, const GradientScale& scale, void* out, shardrec_dtype dtype) {
+int64_t RankSums::add_up(std::span<const std::byte* const> inputs, shardrec_dtype wire,
+                         int64_t first, int64_t count, const GradientScale& scale, void* out,
+                         shardrec_dtype dtype, bool for_way) {
+  int64_t saturated = 0;
   const size_t size = core::dtype_size(dtype);
   for (int64_t at = 0; at < count; at += kBlock) {
     const int64_t some = std::min(kBlock, count - at);
@@ -107,8 +128,14 @@ void RankSums::add_up(std::span<const std::byte* const> inputs, shardrec_dtype w
     } else {
       add_up_as(inputs, first + at, some, scale, sums);
     }
-    if (is_narrow(dtype)) convert(sums, SHARDREC_FLOAT32, to, dtype, some);
+    if (!is_narrow(dtype)) continue;
+    if (for_way) {
+      saturated += convert_for_way(sums, to, dtype, some);
+    } else {
+      convert(sums, SHARDREC_FLOAT32, to, dtype, some);
+    }
   }
+  return saturated;
 }
 
 }  // namespace shardrec::dense

@@ -19,9 +19,17 @@ struct GradientScale {
   double factor = 1;
 };
 
+// The power of two by which results of sums of float16 numbers are divided while they travel as float16,
+// and multiplied behind: what finite numbers of `ranks` ranks add up to is then in float16's range.
+double headroom(const GradientScale& scale, int ranks) noexcept;
+
 // count elements, rounded to nearest even where `to` has fewer bits. from and to: equal, or one of
 // them float32 and the other one of 16 bits.
 void convert(const void* in, shardrec_dtype from, void* out, shardrec_dtype to, int64_t count);
+
+// The same from float32 to the dtype of the way; finite numbers stay finite. Returns how many were beyond
+// its range.
+int64_t convert_for_way(const void* in, void* out, shardrec_dtype wire, int64_t count);
 
 // Memory for blocks of the sums; one thread at a time.
 class RankSums {
@@ -30,8 +38,10 @@ class RankSums {
 
   // out[i] = scaled sum over p of inputs[p][first + i], for i < count; an input that is null counts
   // as zeros. inputs are of dtype wire, aligned for it; out overlaps none of them.
-  void add_up(std::span<const std::byte* const> inputs, shardrec_dtype wire, int64_t first,
-              int64_t count, const GradientScale& scale, void* out, shardrec_dtype dtype);
+  // for_way: finite sums stay finite in out. Returns how many were beyond its range.
+  int64_t add_up(std::span<const std::byte* const> inputs, shardrec_dtype wire, int64_t first,
+                 int64_t count, const GradientScale& scale, void* out, shardrec_dtype dtype,
+                 bool for_way);
 
  private:
   template <class T>

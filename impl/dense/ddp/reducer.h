@@ -71,7 +71,8 @@ struct BucketStatistics {
   int64_t parameters = 0;
   int64_t elements = 0;
   int64_t bytes_sent = 0;
-  double seconds = 0;  // from launch to the gradients' being written
+  int64_t saturated = 0;  // numbers beyond the range of the dtype of the way
+  double seconds = 0;     // from launch to the gradients' being written
 };
 struct ReducerStatistics {
   int64_t steps = 0;

@@ -28,7 +28,8 @@ Backward::Backward(const StepContext& context, const LookupOptions& options, Upd
       packing_(context.layout),
       plan_(context.layout, context.backend()),
       exchange_(context.make_exchange(ExchangeKind::kGradient, "backward")),
-      codec_(make_codec(context.layout, context.options.backward_compression, context.bodies)),
+      codec_(make_codec(context.layout, context.options.backward_compression, context.bodies,
+                        context.counters.saturated)),
       lent_(std::make_shared<Lent>(context.layout)),
       lent_number_(std::shared_ptr<Lending>(lent_, &lent_->lending)),
       lent_to_here_(context.layout.ranks(), context.layout.rank()) {

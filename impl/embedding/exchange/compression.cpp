@@ -23,10 +23,11 @@ compute::Element element_of_compression(shardrec_compression compression) {
 }  // namespace
 
 WireCodec::WireCodec(const Layout& layout, shardrec_compression compression,
-                     comm::BodyCarrier& bodies)
+                     comm::BodyCarrier& bodies, std::atomic<int64_t>& saturated)
     : layout_(layout),
       element_(element_of_compression(compression)),
       buffer_(bodies.make_buffer()),
+      saturated_(saturated),
       encoded_(static_cast<size_t>(layout.ranks())),
       decoded_(static_cast<size_t>(layout.ranks())),
       first_byte_(static_cast<size_t>(layout.ranks()) + 1) {
@@ -176,8 +177,9 @@ std::byte* WireCodec::convert(std::span<const comm::ConstBytes> bodies, compute:
     const std::byte* from = bodies[static_cast<size_t>(run.peer)].data() + run.from;
     std::byte* to = out + run.to;
     if (way_ == Way::kEncode) {
-      encodings_.push_back(
-          {coding_of(run), static_cast<const float*>(static_cast<const void*>(from)), to});
+      encodings_.push_back({coding_of(run),
+                            static_cast<const float*>(static_cast<const void*>(from)), to,
+                            &saturated_});
     } else {
       decodings_.push_back({coding_of(run), from, static_cast<float*>(static_cast<void*>(to))});
     }
@@ -213,9 +215,9 @@ compute::RowCoding WireCodec::coding_of(const Run& run) const {
 }
 
 std::unique_ptr<WireCodec> make_codec(const Layout& layout, shardrec_compression compression,
-                                      comm::BodyCarrier& bodies) {
+                                      comm::BodyCarrier& bodies, std::atomic<int64_t>& saturated) {
   if (compression == SHARDREC_COMPRESSION_NONE) return nullptr;
-  return std::make_unique<WireCodec>(layout, compression, bodies);
+  return std::make_unique<WireCodec>(layout, compression, bodies, saturated);
 }
 
 }  // namespace shardrec::embedding

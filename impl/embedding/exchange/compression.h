@@ -7,7 +7,7 @@
 // of a box being what has one scale.
 //
 // A block of `rows` rows in a message (wire.h), beginning and ending at a multiple of 64 bytes:
-//   FLOAT16, BFLOAT16   [rows, width], rounded to nearest even
+//   FLOAT16, BFLOAT16   [rows, width], rounded to nearest even; of FLOAT16, finite numbers saturate
 //   INT8                (scale, offset) [rows, boxes] in floats, then [rows, width] bytes, as
 //                       compute::Kernels::quantize says
 // Headers stay as they are.
@@ -15,6 +15,7 @@
 // Thread rule: one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,8 +35,9 @@ namespace shardrec::embedding {
 
 class WireCodec {
  public:
-  // compression: not NONE.
-  WireCodec(const Layout& layout, shardrec_compression compression, comm::BodyCarrier& bodies);
+  // compression: not NONE. saturated: grows by the numbers that were beyond fp16's range; outlives this.
+  WireCodec(const Layout& layout, shardrec_compression compression, comm::BodyCarrier& bodies,
+            std::atomic<int64_t>& saturated);
 
   // The messages of PartialSums, none of whose blocks is direct, as they travel. bodies: the floats,
   // by rank.
@@ -94,6 +96,7 @@ class WireCodec {
   compute::Element element_ = compute::Element::kFloat32;  // kFloat32: 8 bits
   std::vector<std::vector<compute::ColumnRange>> boxes_;   // by part; none with 16 bits
   std::unique_ptr<comm::MessageBuffer> buffer_;
+  std::atomic<int64_t>& saturated_;
   std::vector<comm::ConstBytes> encoded_;
   std::vector<comm::ConstBytes> decoded_;
   // Of the messages that are being converted.
@@ -110,6 +113,6 @@ class WireCodec {
 
 // Null: compression is NONE, what is exchanged is what was packed.
 std::unique_ptr<WireCodec> make_codec(const Layout& layout, shardrec_compression compression,
-                                      comm::BodyCarrier& bodies);
+                                      comm::BodyCarrier& bodies, std::atomic<int64_t>& saturated);
 
 }  // namespace shardrec::embedding

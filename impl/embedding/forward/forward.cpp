@@ -9,7 +9,8 @@ Forward::Forward(const StepContext& context)
       partial_sums_(context.layout),
       direct_(context.layout),
       exchange_(context.make_exchange(ExchangeKind::kOutput, "forward")),
-      codec_(make_codec(context.layout, context.options.forward_compression, context.bodies)),
+      codec_(make_codec(context.layout, context.options.forward_compression, context.bodies,
+                        context.counters.saturated)),
       assembly_(context.layout, context.backend().memory()) {
   if (context.layout.sums_on_nodes()) on_nodes_ = std::make_unique<OnNodes>(context);
 }

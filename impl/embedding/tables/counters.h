@@ -51,6 +51,7 @@ struct Counters {
   std::atomic<int64_t> bytes_gradient{0};
   std::atomic<int64_t> ids_sent{0};
   std::atomic<int64_t> ids_received{0};
+  std::atomic<int64_t> saturated{0};  // numbers beyond fp16's range, encoded by compression
   compute::BookedBytes buffer_bytes = std::make_shared<std::atomic<int64_t>>(0);
   std::vector<TableCounters> tables;
   // Ids that each rank has looked up, as far as this rank has heard.

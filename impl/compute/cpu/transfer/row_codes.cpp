@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compute/math/saturation.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -27,9 +29,17 @@ size_t codes_at(const RowCoding& block, int64_t row, size_t box) {
 void convert(const RowEncoding& block, int64_t first, int64_t last, const Kernels& kernels) {
   if (block.boxes.empty()) {
     const int64_t at = first * block.width;
-    kernels.narrow(block.floats + at, block.element,
-                   block.coded + static_cast<size_t>(at) * element_bytes(block.element),
-                   (last - first) * block.width);
+    void* const coded = block.coded + static_cast<size_t>(at) * element_bytes(block.element);
+    const int64_t count = (last - first) * block.width;
+    if (block.element != Element::kFloat16) {
+      kernels.narrow(block.floats + at, block.element, coded, count);
+      return;
+    }
+    const int64_t saturated =
+        math::narrow_saturating(kernels, block.floats + at, static_cast<uint16_t*>(coded), count);
+    if (block.saturated != nullptr && saturated != 0) {
+      block.saturated->fetch_add(saturated, std::memory_order_relaxed);
+    }
     return;
   }
   for (int64_t row = first; row < last; ++row) {

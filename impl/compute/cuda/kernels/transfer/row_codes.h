@@ -56,6 +56,10 @@ narrow_rows(const shardrec_cuda_row_encoding* jobs, const int64_t* first_block, 
                             [&](int64_t i) {
                               float x[kColumns];
                               load_columns(job.floats + i, x);
+                              if (job.coding.element == SHARDREC_CUDA_FLOAT16) {
+#pragma unroll
+                                for (float& value : x) value = math::within_float16(value);
+                              }
                               store_columns(job.coded, job.coding.element, i, x);
                             });
 }
