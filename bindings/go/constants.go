@@ -687,7 +687,8 @@ const (
 	// CompressionNone is SHARDREC_COMPRESSION_NONE: float32, 4 bytes.
 	CompressionNone Compression = 0
 	// CompressionFloat16 is SHARDREC_COMPRESSION_FLOAT16: 2 bytes, to nearest even: |error| <= max(2^-11 |x|,
-	// 2^-25); |x| >= 65520 becomes an infinity.
+	// 2^-25); a finite |x| >= 65520 becomes 65504 with its sign and is counted (SHARDREC_STAT_SATURATED,
+	// "saturated" of shardrec_ddp_statistics); NaN and infinities stay.
 	CompressionFloat16 Compression = 1
 	// CompressionBfloat16 is SHARDREC_COMPRESSION_BFLOAT16: 2 bytes, to nearest even: |error| <= max(2^-8 |x|,
 	// 2^-134).
@@ -714,6 +715,33 @@ func (v Compression) String() string {
 		return "int8"
 	}
 	return "Compression(" + strconv.Itoa(int(v)) + ")"
+}
+
+// NonFinite is the C API's shardrec_non_finite. What becomes of a NaN or an infinity in the gradients and
+// weights that the host gives (NON_FINITE).
+type NonFinite int32
+
+// Values of NonFinite.
+const (
+	// NonFiniteAllow is SHARDREC_NON_FINITE_ALLOW: nobody looks; they go into rows, values and outputs.
+	NonFiniteAllow NonFinite = 0
+	// NonFiniteError is SHARDREC_NON_FINITE_ERROR: the call is refused with the place, and nothing has changed.
+	NonFiniteError NonFinite = 1
+	// NonFiniteSkip is SHARDREC_NON_FINITE_SKIP: no rank applies the step; calls return OK, and it is counted.
+	NonFiniteSkip NonFinite = 2
+)
+
+// String is the value's name, as options take it where it is an option's: such as "allow".
+func (v NonFinite) String() string {
+	switch v {
+	case NonFiniteAllow:
+		return "allow"
+	case NonFiniteError:
+		return "error"
+	case NonFiniteSkip:
+		return "skip"
+	}
+	return "NonFinite(" + strconv.Itoa(int(v)) + ")"
 }
 
 // Unused is the C API's shardrec_unused. What becomes of DDP parameters that are not marked ready when a step
@@ -957,6 +985,14 @@ const (
 	// [ErrDeviceError] where it fails). Bits do not depend on it. Tensors may then be on that device, in the
 	// order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none.
 	OptionDevice Option = 410
+	// OptionNonFinite is SHARDREC_OPTION_NON_FINITE: i64, [NonFinite]; default ALLOW, which costs nothing; the
+	// same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and
+	// output gradients (set_gradient): ERROR is [ErrInvalidBatch] on all ranks, in forward or backward, with
+	// RANK, FEATURE, TABLE and POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both
+	// are [ErrUnsupported] with a DEVICE other than the CPU. DDP: of reduced gradients, see [Ddp.Wait]; not with
+	// DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids ([ErrInvalidBatch]) and dense inputs
+	// ([ErrInvalidArgument]).
+	OptionNonFinite Option = 411
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.
 	OptionBorrow Option = 500
@@ -983,7 +1019,9 @@ const (
 	// OptionDdpCompression is SHARDREC_OPTION_DDP_COMPRESSION: i64, [Compression], of FLOAT32 gradients on their
 	// way: NONE (default), FLOAT16 or BFLOAT16. Each rank's gradients are rounded, then added up in float32;
 	// where a bucket is added up in parts (more than two ranks, more than 256 KiB from a rank to all others
-	// together), the result, averaged, is rounded once more. Gradients of other dtypes travel as they are.
+	// together), the result, averaged, is rounded once more. With FLOAT16, where sums or DDP_FACTOR could exceed
+	// its range, that result is divided by a power of two before it is rounded and multiplied by it behind: sums
+	// of finite halves are finite. Gradients of other dtypes travel as they are.
 	OptionDdpCompression Option = 607
 	// OptionDdpJoinDivisor is SHARDREC_OPTION_DDP_JOIN_DIVISOR: i64, [JoinDivisor]; default WORLD.
 	OptionDdpJoinDivisor Option = 608
@@ -1130,6 +1168,8 @@ func (v Option) String() string {
 		return "hierarchical"
 	case OptionDevice:
 		return "device"
+	case OptionNonFinite:
+		return "non_finite"
 	case OptionBorrow:
 		return "borrow"
 	case OptionWeightGradient:
@@ -1392,6 +1432,10 @@ const (
 	StatIdsReceived Stat = 8
 	// StatThreadsSeen is SHARDREC_STAT_THREADS_SEEN: most threads that worked at once in a kernel of this rank.
 	StatThreadsSeen Stat = 9
+	// StatSaturated is SHARDREC_STAT_SATURATED: finite numbers beyond float16's range that this rank sent as
+	// +-65504 (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than
+	// the CPU. Since 0.2.
+	StatSaturated Stat = 10
 	// StatSecondsRoute is SHARDREC_STAT_SECONDS_ROUTE: check and route ids (begin).
 	StatSecondsRoute Stat = 101
 	// StatSecondsInputExchange is SHARDREC_STAT_SECONDS_INPUT_EXCHANGE: waiting for and copying ids.
@@ -1420,6 +1464,10 @@ const (
 	// StatTableRowsUpdated is SHARDREC_STAT_TABLE_ROWS_UPDATED: rows of this rank's boxes that steps have
 	// updated: different rows of one step, summed over the steps.
 	StatTableRowsUpdated Stat = 203
+	// StatTableNonFinite is SHARDREC_STAT_TABLE_NON_FINITE: batches of this rank that were refused or skipped
+	// for a NaN or an infinity (option NON_FINITE), the first of which belongs to a feature of the table. Since
+	// 0.2.
+	StatTableNonFinite Stat = 204
 )
 
 // String is the value's name, as options take it where it is an option's: such as "steps".
@@ -1443,6 +1491,8 @@ func (v Stat) String() string {
 		return "ids_received"
 	case StatThreadsSeen:
 		return "threads_seen"
+	case StatSaturated:
+		return "saturated"
 	case StatSecondsRoute:
 		return "seconds_route"
 	case StatSecondsInputExchange:
@@ -1467,6 +1517,8 @@ func (v Stat) String() string {
 		return "table_ids"
 	case StatTableRowsUpdated:
 		return "table_rows_updated"
+	case StatTableNonFinite:
+		return "table_non_finite"
 	}
 	return "Stat(" + strconv.Itoa(int(v)) + ")"
 }
@@ -1495,6 +1547,32 @@ func (v Update) String() string {
 		return "skip"
 	}
 	return "Update(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Clip is the C API's shardrec_clip. What [Ddp.ClipGradients] bounds.
+type Clip int32
+
+// Values of Clip.
+const (
+	// ClipL2 is SHARDREC_CLIP_L2: the root of the sum of all squares, summed in float64.
+	ClipL2 Clip = 0
+	// ClipInfinity is SHARDREC_CLIP_INFINITY: the largest magnitude, by scaling all gradients.
+	ClipInfinity Clip = 1
+	// ClipValue is SHARDREC_CLIP_VALUE: each element by itself.
+	ClipValue Clip = 2
+)
+
+// String is the value's name, as options take it where it is an option's: such as "l2".
+func (v Clip) String() string {
+	switch v {
+	case ClipL2:
+		return "l2"
+	case ClipInfinity:
+		return "infinity"
+	case ClipValue:
+		return "value"
+	}
+	return "Clip(" + strconv.Itoa(int(v)) + ")"
 }
 
 // Activation is the C API's shardrec_activation.

@@ -1175,7 +1175,8 @@ func (l *Lookup) SendGradients(update Update) error {
 // Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
 // the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
 // updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
-// was not called) makes this [ErrInvalidBatch] on all ranks.
+// was not called), or, with the option NON_FINITE ERROR, with a NaN or an infinity in one, makes this
+// [ErrInvalidBatch] on all ranks.
 //
 // ACCUMULATE: the gradients are kept. The next step that is applied, of any lookup of the collection,
 // adds its own and applies the sum (not divided by the number of lookups); gradients were scaled and clamped
@@ -1184,7 +1185,8 @@ func (l *Lookup) SendGradients(update Update) error {
 // nothing is kept: its gradients of this lookup are dropped for good.
 //
 // SKIP: no rank applies or keeps anything, and this returns OK on all of them: [Collection.Step]
-// tells. No gradient is needed.
+// tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
+// infinity does this in place of what its update says.
 //
 // Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; tables that
 // were loaded since: the batch is over, and nothing was exchanged; see send_gradients), [ErrInvalidBatch],
@@ -1319,7 +1321,10 @@ func (d *Ddp) End() error {
 // without sync it returns at once and may be left out.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState]: no end; or, on all ranks alike, a rank had not
 // marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and POSITION:
-// buckets without it are reduced, the others as they were; the communicator lives on. [ErrMismatch],
+// buckets without it are reduced, the others as they were; the communicator lives on. [ErrInvalidBatch],
+// on all ranks alike: option NON_FINITE ERROR, and a reduced gradient is NaN or infinite; the sentence
+// names the parameter, which is POSITION, VALUE its element. With SKIP this returns OK,
+// [Ddp.Step] then does nothing, and "non_finite_steps" of the statistics counts. [ErrMismatch],
 // [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]; what a hook returned. Since 0.1.
 func (d *Ddp) Wait() error {
 	return capi.Ddp_wait(d.raw())
@@ -1352,17 +1357,23 @@ func (d *Ddp) ZeroGradients() error {
 	return capi.Ddp_zero_gradients(d.raw())
 }
 
-// ClipGradNorm is shardrec_ddp_clip_grad_norm.
+// ClipGradients is shardrec_ddp_clip_gradients.
 //
-// Scales all gradients by min(1, maxNorm / (norm + 1e-6)), norm being the L2 norm over all of them
-// (summed in float64), as PyTorch's clip_grad_norm_; the same on every rank without an exchange, for
-// gradients are reduced. A norm that is NaN or infinite scales nothing. maxNorm: finite, >= 0.
-// out_norm: of before. After wait. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument],
-// [ErrInvalidState] (inside a step; DDP_STEP_IN_BACKWARD), [ErrUnsupported] (a gradient is not FLOAT32).
-// Since 0.1.
-func (d *Ddp) ClipGradNorm(maxNorm float64) (float64, error) {
+// Bounds the gradients of all parameters, of any dtype; the same on every rank without an exchange, for
+// gradients are reduced. Results are rounded to nearest in the gradient's dtype.
+// CLIP_L2, CLIP_INFINITY: all are multiplied by min(1, bound / (norm + 1e-6)), as PyTorch's
+//
+//	clip_grad_norm_. The factor is float32 (float64 for FLOAT64 gradients).
+//
+// CLIP_VALUE: each becomes the nearest number in [-bound, bound], as clip_grad_value_; NaN stays.
+// bound: finite, >= 0. out_norm: the norm before, with CLIP_VALUE the infinity norm. A norm
+// that is NaN or infinite is returned with OK and scales nothing, and [Ddp.Step] takes the
+// gradients as they are: look at it, or set the option NON_FINITE, by which [Ddp.Wait] refuses
+// such gradients. After wait. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidArgument], [ErrInvalidState] (inside a step; DDP_STEP_IN_BACKWARD). Since 0.2.
+func (d *Ddp) ClipGradients(clip Clip, bound float64) (float64, error) {
 	var outNorm float64
-	err := capi.Ddp_clip_grad_norm(d.raw(), maxNorm, &outNorm)
+	err := capi.Ddp_clip_gradients(d.raw(), int32(clip), bound, &outNorm)
 	return outNorm, err
 }
 
@@ -1404,10 +1415,11 @@ func (d *Ddp) Broadcast(root int) error {
 
 // StatisticsJSON is shardrec_ddp_statistics_json.
 //
-// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
+// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync, non_finite_steps; exchange_seconds (from
 // the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
 // exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
-// bytes_sent (to all peers), seconds (from sending to the end). Between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument],
+// bytes_sent (to all peers), seconds (from sending to the end), saturated (numbers beyond float16's range
+// that DDP_COMPRESSION FLOAT16 made +-65504 on this rank). Between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument],
 // [ErrOutOfMemory]. Since 0.1.
 func (d *Ddp) StatisticsJSON() (string, error) {
 	var out string
@@ -1854,7 +1866,8 @@ func (m *Metrics) Reset() error {
 //	shardrec_exchange_bytes_total{exchange}    shardrec_ids_sent_total, _ids_looked_up_total
 //	shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
 //	shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
-//	shardrec_table_ids_out_of_range_total{table}
+//	shardrec_table_ids_out_of_range_total{table}, shardrec_table_non_finite_total{table},
+//	shardrec_saturated_total
 //
 // The time of phases is the host's, and of collections on a device that of its stream, from phase to phase
 // without what the caller's stream holds up; the last phases count when they are over there.

@@ -350,6 +350,17 @@ func (o *CollectionOptions) Device(value int64) *CollectionOptions {
 	return o
 }
 
+// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks.
+// Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
+// (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
+// POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a
+// DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD.
+// SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+func (o *CollectionOptions) NonFinite(value NonFinite) *CollectionOptions {
+	o.set(OptionNonFinite, int64(value))
+	return o
+}
+
 // LookupOptions are options of a lookup. Unset ones, and all of nil, have their defaults.
 type LookupOptions struct{ settings }
 
@@ -418,6 +429,17 @@ func (o *DdpOptions) Threads(value int64) *DdpOptions {
 	return o
 }
 
+// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks.
+// Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
+// (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
+// POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a
+// DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD.
+// SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+func (o *DdpOptions) NonFinite(value NonFinite) *DdpOptions {
+	o.set(OptionNonFinite, int64(value))
+	return o
+}
+
 // Average sets DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged.
 func (o *DdpOptions) Average(value bool) *DdpOptions {
 	o.set(OptionDdpAverage, number(value))
@@ -464,7 +486,9 @@ func (o *DdpOptions) Unused(value Unused) *DdpOptions {
 // Compression sets DDP_COMPRESSION: shardrec_compression, of FLOAT32 gradients on their way: NONE (default),
 // FLOAT16 or BFLOAT16. Each rank's gradients are rounded, then added up in float32; where a bucket is added
 // up in parts (more than two ranks, more than 256 KiB from a rank to all others together), the result,
-// averaged, is rounded once more. Gradients of other dtypes travel as they are.
+// averaged, is rounded once more. With FLOAT16, where sums or DDP_FACTOR could exceed its range, that result
+// is divided by a power of two before it is rounded and multiplied by it behind: sums of finite halves are
+// finite. Gradients of other dtypes travel as they are.
 func (o *DdpOptions) Compression(value Compression) *DdpOptions {
 	o.set(OptionDdpCompression, int64(value))
 	return o
@@ -818,6 +842,17 @@ func (o *ScorerOptions) Int(key Option) (int64, error) {
 // Float is a value that is a real number, set or by default.
 func (o *ScorerOptions) Float(key Option) (float64, error) {
 	return value(o.settings, OptionsKindScorer, key, capi.Options_get_f64)
+}
+
+// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks.
+// Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
+// (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
+// POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a
+// DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD.
+// SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+func (o *ScorerOptions) NonFinite(value NonFinite) *ScorerOptions {
+	o.set(OptionNonFinite, int64(value))
+	return o
 }
 
 // ServedTables sets SERVED_TABLES: shardrec_served_tables; default MEMORY.

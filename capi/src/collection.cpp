@@ -25,6 +25,7 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
       options.choice<shardrec_compression>(SHARDREC_OPTION_FORWARD_COMPRESSION);
   out.backward_compression =
       options.choice<shardrec_compression>(SHARDREC_OPTION_BACKWARD_COMPRESSION);
+  out.non_finite = options.choice<shardrec_non_finite>(SHARDREC_OPTION_NON_FINITE);
   out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
   out.device = static_cast<int32_t>(options.i64(SHARDREC_OPTION_DEVICE));
   if (out.device >= 0) out.backend = "cuda";
@@ -87,6 +88,8 @@ double count_of(const embedding::TableCounters& counters, shardrec_stat stat) {
       return static_cast<double>(counters.ids_out_of_range);
     case SHARDREC_STAT_TABLE_IDS:
       return static_cast<double>(counters.ids_looked_up);
+    case SHARDREC_STAT_TABLE_NON_FINITE:
+      return static_cast<double>(counters.non_finite);
     default:
       return static_cast<double>(counters.rows_updated);
   }
@@ -130,12 +133,12 @@ double rank_stat(embedding::Collection& tables, shardrec_stat stat) {
     default:
       refuse_value("stat", int64_t{stat},
                    "SHARDREC_STAT_STEPS (1) to SATURATED (10), SECONDS_ROUTE (101) to IMBALANCE "
-                   "(109) or TABLE_OUT_OF_RANGE (201) to TABLE_ROWS_UPDATED (203)");
+                   "(109) or TABLE_OUT_OF_RANGE (201) to TABLE_NON_FINITE (204)");
   }
 }
 
 double stat_of(embedding::Collection& tables, shardrec_stat stat, int32_t table) {
-  if (stat >= SHARDREC_STAT_TABLE_OUT_OF_RANGE && stat <= SHARDREC_STAT_TABLE_ROWS_UPDATED) {
+  if (stat >= SHARDREC_STAT_TABLE_OUT_OF_RANGE && stat <= SHARDREC_STAT_TABLE_NON_FINITE) {
     return table_count(tables, stat, table);
   }
   if (table != SHARDREC_ALL_TABLES) {

@@ -52,6 +52,7 @@ dense::DdpOptions ddp_options(const Options& values, const comm::Communicator& c
   out.broadcast = on(SHARDREC_OPTION_DDP_BROADCAST);
   out.step_in_backward = on(SHARDREC_OPTION_DDP_STEP_IN_BACKWARD);
   out.threads = threads ? static_cast<int>(*threads) : communicator.default_threads();
+  out.non_finite = values.choice<shardrec_non_finite>(SHARDREC_OPTION_NON_FINITE);
   dense::ReducerOptions& reducer = out.reducer;
   reducer.average = on(SHARDREC_OPTION_DDP_AVERAGE);
   reducer.factor = values.f64(SHARDREC_OPTION_DDP_FACTOR);

@@ -27,6 +27,8 @@ constexpr uint32_t kPlan = kinds(SHARDREC_OPTIONS_PLAN);
 constexpr uint32_t kCollection = kinds(SHARDREC_OPTIONS_COLLECTION);
 constexpr uint32_t kWithThreads =
     kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_DDP);
+constexpr uint32_t kNonFiniteKinds =
+    kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_SCORER);
 constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP);
 constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
 constexpr uint32_t kMlp = kinds(SHARDREC_OPTIONS_MLP);
@@ -85,6 +87,11 @@ constexpr std::array<Named, 3> kDdpCompressions = {{
 constexpr std::array<Named, 2> kDdpOrders = {{
     {SHARDREC_DDP_ORDER_REVERSE, "reverse"},
     {SHARDREC_DDP_ORDER_RECORDED, "recorded"},
+}};
+constexpr std::array<Named, 3> kNonFinite = {{
+    {SHARDREC_NON_FINITE_ALLOW, "allow"},
+    {SHARDREC_NON_FINITE_ERROR, "error"},
+    {SHARDREC_NON_FINITE_SKIP, "skip"},
 }};
 constexpr std::array<Named, 3> kUnused = {{
     {SHARDREC_UNUSED_ERROR, "error"},
@@ -290,6 +297,7 @@ constexpr std::array kRows = {
            SHARDREC_COMPRESSION_NONE),
     integer(KEY(HIERARCHICAL), kCollection, kSwitch, 0, 1, std::nullopt),
     integer(KEY(DEVICE), kCollection, "an integer in [-1, 1023]", -1, 1023, -1),
+    choice(KEY(NON_FINITE), kNonFiniteKinds, kChoicesIn<kNonFinite>, SHARDREC_NON_FINITE_ALLOW),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),

@@ -22,11 +22,17 @@ struct Handle<shardrec_scorer> {
 namespace {
 
 serving::Settings settings_from(const Options& options) {
+  const auto non_finite = options.choice<shardrec_non_finite>(SHARDREC_OPTION_NON_FINITE);
+  if (non_finite == SHARDREC_NON_FINITE_SKIP) {
+    refuse_value("option NON_FINITE of a scorer", int64_t{non_finite},
+                 "SHARDREC_NON_FINITE_ALLOW (0) or _ERROR (1)");
+  }
   return {.tables = options.choice<shardrec_served_tables>(SHARDREC_OPTION_SERVED_TABLES),
           .collection = options.text(SHARDREC_OPTION_SERVED_COLLECTION),
           .bottom = options.text(SHARDREC_OPTION_BOTTOM_LAYERS),
           .top = options.text(SHARDREC_OPTION_TOP_LAYERS),
-          .logits = options.i64(SHARDREC_OPTION_LOGITS) != 0};
+          .logits = options.i64(SHARDREC_OPTION_LOGITS) != 0,
+          .non_finite = non_finite};
 }
 
 shardrec_batch batch_from(const shardrec_batch* given) {

@@ -94,6 +94,10 @@ void write_collections(core::Exposition& out, std::span<const ObservedCollection
   out.family("shardrec_table_ids_out_of_range_total", "counter",
              "Ids of this rank's batches that were dropped or clamped.");
   write_tables(out, all, [](const auto& counters) { return counters.ids_out_of_range.load(); });
+
+  out.family("shardrec_table_non_finite_total", "counter",
+             "Batches of this rank that were refused or skipped for a NaN or an infinity.");
+  write_tables(out, all, [](const auto& counters) { return counters.non_finite.load(); });
 }
 
 }  // namespace shardrec::embedding

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "checkpoint/store/store.h"
+#include "compute/non_finite.h"
 #include "compute/probe/profile_cache.h"
 #include "core/error.h"
 #include "dense/linear.h"
@@ -93,6 +94,19 @@ Info Scorer::info() const {
   return info;
 }
 
+void Scorer::require_finite(const core::Matrix& dense) const {
+  if (settings_.non_finite == SHARDREC_NON_FINITE_ALLOW) return;
+  for (int64_t row = 0; row < dense.rows; ++row) {
+    const int64_t column =
+        compute::first_non_finite(dense.data + row * dense.stride, SHARDREC_FLOAT32, dense.cols);
+    if (column < 0) continue;
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("dense is NaN or infinite at row ", row, ", column ", column,
+                              ", and the option NON_FINITE is ERROR"),
+               {.position = row, .value = column, .operation = "scorer_predict"});
+  }
+}
+
 int64_t Scorer::look_up(int32_t output, const embedding::BatchArguments& batch,
                         const shardrec_tensor* out) const {
   const Workspaces::Use use = workspaces_.enter();
@@ -104,7 +118,7 @@ int64_t Scorer::look_up(int32_t output, const embedding::BatchArguments& batch,
                {.value = output, .limit = version.outputs.outputs()});
   }
   Workspace& workspace = use.workspace();
-  workspace.check(batch, version, "scorer_lookup");
+  workspace.check(batch, version, settings_.non_finite, "scorer_lookup");
   const shardrec_dtype dtype = dtype_of(out);
   workspace.look_up(version, output,
                     core::any_matrix_view(out, "out", dtype, workspace.output_rows(version, output),
@@ -121,10 +135,11 @@ int64_t Scorer::predict(const shardrec_tensor* dense, const embedding::BatchArgu
     core::fail(SHARDREC_UNSUPPORTED, "there are no scores: " + version.why_no_scores);
   }
   Workspace& workspace = use.workspace();
-  workspace.check(batch, version, "scorer_predict");
+  workspace.check(batch, version, settings_.non_finite, "scorer_predict");
   const int64_t rows = batch.batch_size;
   const core::Matrix input = dense::with_blas_stride(
       core::matrix_view(dense, "dense", rows, version.dense->dense_columns()), "dense");
+  require_finite(input);
   const core::Matrix scores = scores_view(out, rows, version.dense->scores());
   const int64_t width = version.outputs.width;
   float* const pooled = workspace.pooled(rows * width);

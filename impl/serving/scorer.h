@@ -42,6 +42,7 @@ class Scorer {
  private:
   std::unique_ptr<const Version> open(int64_t step, core::Control* control,
                                       const Version* now) const;
+  void require_finite(const core::Matrix& dense) const;
 
   std::string directory_;
   Settings settings_;

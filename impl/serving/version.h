@@ -20,6 +20,8 @@ struct Settings {
   std::string bottom;      // empty: "bottom", where it is there and fits
   std::string top;
   bool logits = false;
+  // Of NaN and infinities in dense inputs and weights of ids; not SKIP.
+  shardrec_non_finite non_finite = SHARDREC_NON_FINITE_ALLOW;
 };
 
 struct Version {

@@ -40,7 +40,7 @@ Workspace::Workspace()
       batch_(compute::cpu_memory()) {}
 
 void Workspace::check(const embedding::BatchArguments& arguments, const Version& version,
-                      const char* operation) {
+                      shardrec_non_finite non_finite, const char* operation) {
   using embedding::Verdict;
   const auto refuse = [&](const Verdict& verdict) {
     throw embedding::verdict_error(verdict, -1, operation, version.model);
@@ -48,6 +48,7 @@ void Workspace::check(const embedding::BatchArguments& arguments, const Version&
   if (arguments.values == nullptr) {
     refuse({.defect = embedding::Defect::kNoTensor, .argument = embedding::Argument::kValues});
   }
+  batch_.set_non_finite(non_finite);
   const Verdict verdict = batch_.fill(arguments, version.model, *backend_);
   if (!verdict.good()) refuse(verdict);
   const size_t features = version.model.features.size();

@@ -21,9 +21,9 @@ class Workspace {
  public:
   Workspace();
 
-  // Checks the whole batch. Throws INVALID_BATCH; operation: for the sentence.
+  // Checks the whole batch; non_finite: of its weights. Throws INVALID_BATCH; operation: for the sentence.
   void check(const embedding::BatchArguments& arguments, const Version& version,
-             const char* operation);
+             shardrec_non_finite non_finite, const char* operation);
   // Rows of an output of the batch that was checked.
   int64_t output_rows(const Version& version, int32_t output) const;
 

@@ -160,7 +160,8 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   tables.seed(5).threads(3).gradient_divisor("samples").lookups(4).output_dtype("bfloat16");
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_GRADIENT_DIVISOR), SHARDREC_DIVISOR_SAMPLES);
   tables.gradient_divisor_value(6).deduplicate(true).hierarchical(true);
-  tables.device(1);
+  tables.device(1).non_finite(SHARDREC_NON_FINITE_SKIP);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_SKIP);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_DEVICE), 1);
   tables.forward_compression("int8").backward_compression(SHARDREC_COMPRESSION_FLOAT16);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_SEED), 5);
@@ -178,14 +179,16 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   EXPECT_EQ(lookup.i64(SHARDREC_OPTION_BORROW), 1);
   EXPECT_EQ(lookup.i64(SHARDREC_OPTION_WEIGHT_GRADIENT), 1);
   shardrec::DdpOptions ddp;
-  ddp.average(false).broadcast(false);
+  ddp.average(false).broadcast(false).non_finite("error");
+  EXPECT_EQ(ddp.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_ERROR);
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_AVERAGE), 0);
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_BROADCAST), 0);
   shardrec::CheckpointOptions checkpoint;
   checkpoint.keep_last(9);
   EXPECT_EQ(checkpoint.i64(SHARDREC_OPTION_KEEP_LAST), 9);
   shardrec::ScorerOptions scorer;
-  scorer.tables("int8").collection("c").layers("below", "above").logits(true);
+  scorer.tables("int8").collection("c").layers("below", "above").logits(true).non_finite("error");
+  EXPECT_EQ(scorer.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_ERROR);
   EXPECT_EQ(scorer.i64(SHARDREC_OPTION_SERVED_TABLES), SHARDREC_SERVED_TABLES_INT8);
   EXPECT_EQ(scorer.text(SHARDREC_OPTION_SERVED_COLLECTION), "c");
   EXPECT_EQ(scorer.text(SHARDREC_OPTION_BOTTOM_LAYERS), "below");

@@ -198,6 +198,42 @@ TEST(DdpApi, OtherDtypesAreReducedInWiderOnesAndRoundedOnce) {
   expect_means<uint16_t>(SHARDREC_BFLOAT16, to_bfloat16, from_bfloat16);
 }
 
+TEST(DdpApi, ReducedGradientsThatAreNotFiniteAreRefusedOrSkippedOnAllRanks) {
+  for (const bool skips : {false, true}) {
+    run_ranks(2, [&](shardrec_comm* comm, int rank) {
+      Options options = small_buckets();
+      ASSERT_OK(
+          shardrec_options_set_text(options, SHARDREC_OPTION_NON_FINITE, skips ? "skip" : "error"));
+      HostSet set(comm, options, {3, 2, 4});
+      ASSERT_OK(shardrec_ddp_set_optimizer(set.ddp, nullptr));
+      ASSERT_OK(shardrec_ddp_commit(set.ddp));
+      const auto values = set.values;
+      for (auto& gradient : set.gradients) std::fill(gradient.begin(), gradient.end(), 1.0F);
+      // Each rank's is finite, their sum is not.
+      set.gradients[2][3] = 3e38F;
+      if (skips) {
+        ASSERT_OK(shardrec_ddp_all_reduce(set.ddp));
+        ASSERT_OK(shardrec_ddp_step(set.ddp));
+        EXPECT_EQ(set.values, values);
+      } else {
+        EXPECT_EQ(shardrec_ddp_all_reduce(set.ddp), SHARDREC_INVALID_BATCH) << "rank " << rank;
+        EXPECT_TRUE(contains(shardrec_last_error(), "\"p2\"")) << shardrec_last_error();
+        EXPECT_TRUE(contains(shardrec_last_error(), "element 3")) << shardrec_last_error();
+      }
+      for (auto& gradient : set.gradients) std::fill(gradient.begin(), gradient.end(), 1.0F);
+      ASSERT_OK(shardrec_ddp_all_reduce(set.ddp));
+      ASSERT_OK(shardrec_ddp_step(set.ddp));
+      EXPECT_NE(set.values, values);
+      EXPECT_EQ(set.gradients[2][3], 1);
+      char* text = nullptr;
+      ASSERT_OK(shardrec_ddp_statistics(set.ddp, &text));
+      EXPECT_EQ(nlohmann::json::parse(text)["non_finite_steps"], 1);
+      shardrec_text_free(text);
+      EXPECT_OK(shardrec_comm_close(comm));
+    });
+  }
+}
+
 // Gradients of float16's size on every rank, as float16 on the way, added up whole (a small bucket) or
 // in parts (a large one).
 void expect_no_overflow(int ranks, size_t size, bool average, double factor) {

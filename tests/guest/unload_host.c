@@ -34,8 +34,9 @@ static int is_open(const char *path) {
 }
 
 static void close_with_live_handles(const char *path) {
-  shardrec_status (*make_group)(int32_t, int32_t, shardrec_local **);
-  shardrec_status (*make_comm)(shardrec_local *, int32_t, shardrec_comm **);
+  shardrec_status (*make_group)(int32_t, int32_t, const shardrec_options *, shardrec_local **);
+  shardrec_status (*make_comm)(shardrec_local *, int32_t, const shardrec_options *,
+                               shardrec_comm **);
   shardrec_status (*make_options)(shardrec_options_kind, shardrec_options **);
   shardrec_status (*set)(shardrec_options *, shardrec_option, int64_t);
   shardrec_status (*make_layer)(int64_t, int64_t, const shardrec_options *,
@@ -59,8 +60,8 @@ static void close_with_live_handles(const char *path) {
   find(library, "shardrec_interaction_create", &make_layer);
   find(library, "shardrec_interaction_outputs", &count_columns);
   find(library, "shardrec_comm_barrier", &barrier);
-  expect(make_group(1, 1, &group) == SHARDREC_OK, "no group");
-  expect(make_comm(group, 0, &comm) == SHARDREC_OK, "no communicator");
+  expect(make_group(1, 1, NULL, &group) == SHARDREC_OK, "no group");
+  expect(make_comm(group, 0, NULL, &comm) == SHARDREC_OK, "no communicator");
   expect(make_options(SHARDREC_OPTIONS_MLP, &options) == SHARDREC_OK, "no options");
   expect(set(options, SHARDREC_OPTION_THREADS, 3) == SHARDREC_OK, "no threads");
   expect(make_layer(4, 8, options, &layer) == SHARDREC_OK, "no layer");

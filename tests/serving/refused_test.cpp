@@ -1,6 +1,7 @@
 // What a scorer refuses: batches, outputs, options, checkpoints; and that nothing is written then.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -60,6 +61,38 @@ TEST_F(Refused, ABadBatchIsToldWithItsPlaceAndWritesNothing) {
   batch.lengths[0] = -1;
   expect_refused(call, SHARDREC_INVALID_BATCH, "must not be negative");
   for (const float x : out) ASSERT_EQ(x, -7.0F);
+}
+
+TEST_F(Refused, NumbersThatAreNotFiniteWhereTheOptionSaysSo) {
+  ServedBatch batch = random_batch(1, 8);
+  std::vector<float> out(static_cast<size_t>(batch.size * kWidth));
+  std::vector<float> scores(static_cast<size_t>(batch.size));
+  const auto look_up = [&](const Scorer& scorer) {
+    scorer.lookup(0,
+                  {.batch_size = batch.size,
+                   .values = batch.values,
+                   .lengths = batch.lengths,
+                   .weights = batch.weights},
+                  shardrec::Matrix(out.data(), batch.size, kWidth));
+  };
+  const auto predict = [&](const Scorer& scorer) {
+    scorer.predict({.batch_size = batch.size, .values = batch.values, .lengths = batch.lengths},
+                   {batch.dense.data(), batch.size, kDense},
+                   shardrec::Matrix(scores.data(), batch.size, 1));
+  };
+  const Scorer strict(directory_.path(), -1, shardrec::ScorerOptions().non_finite("error"));
+  look_up(strict);
+  predict(strict);
+  batch.weights[7] = HUGE_VALF;
+  batch.dense[4] = std::nanf("");
+  look_up(Scorer(directory_.path()));
+  predict(Scorer(directory_.path()));
+  expect_refused([&] { look_up(strict); }, SHARDREC_INVALID_BATCH, "weights[7] is NaN or infinite");
+  expect_refused([&] { predict(strict); }, SHARDREC_INVALID_ARGUMENT,
+                 "dense is NaN or infinite at row 1, column 1");
+  expect_refused(
+      [&] { Scorer(directory_.path(), -1, shardrec::ScorerOptions().non_finite("skip")); },
+      SHARDREC_INVALID_ARGUMENT, "NON_FINITE");
 }
 
 TEST_F(Refused, ArgumentsThatDoNotFit) {

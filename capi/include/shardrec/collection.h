@@ -67,6 +67,9 @@ typedef enum shardrec_stat {
   SHARDREC_STAT_TABLE_IDS = 202, /* ids looked up in this rank's boxes; boxes side by side count once */
   SHARDREC_STAT_TABLE_ROWS_UPDATED = 203, /* rows of this rank's boxes that steps have updated: different
                                              rows of one step, summed over the steps */
+  SHARDREC_STAT_TABLE_NON_FINITE = 204, /* batches of this rank that were refused or skipped for a NaN or
+                                           an infinity (option NON_FINITE), the first of which belongs
+                                           to a feature of the table. Since 0.2 */
   SHARDREC_STAT_FORCE_32 = 0x7fffffff
 } shardrec_stat;
 

@@ -151,7 +151,10 @@ SHARDREC_API shardrec_status shardrec_ddp_end(shardrec_ddp *ddp);
  * without sync it returns at once and may be left out.
  * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end; or, on all ranks alike, a rank had not
  * marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and POSITION:
- * buckets without it are reduced, the others as they were; the communicator lives on. MISMATCH,
+ * buckets without it are reduced, the others as they were; the communicator lives on. INVALID_BATCH,
+ * on all ranks alike: option NON_FINITE ERROR, and a reduced gradient is NaN or infinite; the sentence
+ * names the parameter, which is POSITION, VALUE its element. With SKIP this returns OK,
+ * shardrec_ddp_step then does nothing, and "non_finite_steps" of the statistics counts. MISMATCH,
  * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED; what a hook returned. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_wait(shardrec_ddp *ddp);
 
@@ -176,8 +179,9 @@ SHARDREC_API shardrec_status shardrec_ddp_zero_gradients(shardrec_ddp *ddp);
  *   clip_grad_norm_. The factor is float32 (float64 for FLOAT64 gradients).
  * CLIP_VALUE: each becomes the nearest number in [-bound, bound], as clip_grad_value_; NaN stays.
  * bound: finite, >= 0. out_norm: the norm before, with CLIP_VALUE the infinity norm; may be NULL. A norm
- * that is NaN or infinite is returned with OK and scales nothing: look at it before shardrec_ddp_step,
- * which takes the gradients as they are. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * that is NaN or infinite is returned with OK and scales nothing, and shardrec_ddp_step takes the
+ * gradients as they are: look at it, or set the option NON_FINITE, by which shardrec_ddp_wait refuses
+ * such gradients. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_ARGUMENT, INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD). Since 0.2. */
 SHARDREC_API shardrec_status shardrec_ddp_clip_gradients(shardrec_ddp *ddp, shardrec_clip clip,
                                                          double bound,
@@ -211,7 +215,7 @@ SHARDREC_API shardrec_status shardrec_ddp_check_equal(shardrec_ddp *ddp);
  * INVALID_ARGUMENT (root). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_broadcast(shardrec_ddp *ddp, int32_t root);
 
-/* What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
+/* What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync, non_finite_steps; exchange_seconds (from
  * the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
  * exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
  * bytes_sent (to all peers), seconds (from sending to the end), saturated (numbers beyond float16's range

@@ -152,7 +152,8 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
  * Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
  * the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
  * updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
- * was not called) makes this INVALID_BATCH on all ranks.
+ * was not called), or, with the option NON_FINITE ERROR, with a NaN or an infinity in one, makes this
+ * INVALID_BATCH on all ranks.
  *
  * ACCUMULATE: the gradients are kept. The next step that is applied, of any lookup of the collection,
  * adds its own and applies the sum (not divided by the number of lookups); gradients were scaled and clamped
@@ -161,7 +162,8 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
  * nothing is kept: its gradients of this lookup are dropped for good.
  *
  * SKIP: no rank applies or keeps anything, and this returns OK on all of them: shardrec_collection_step
- * tells. No gradient is needed.
+ * tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
+ * infinity does this in place of what its update says.
  *
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
  * were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,

@@ -22,7 +22,8 @@ extern "C" {
  *   shardrec_exchange_bytes_total{exchange}    shardrec_ids_sent_total, _ids_looked_up_total
  *   shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
  *   shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
- *   shardrec_table_ids_out_of_range_total{table}, shardrec_saturated_total
+ *   shardrec_table_ids_out_of_range_total{table}, shardrec_table_non_finite_total{table},
+ *   shardrec_saturated_total
  * The time of phases is the host's, and of collections on a device that of its stream, from phase to phase
  * without what the caller's stream holds up; the last phases count when they are over there.
  * Families are added by later releases, never renamed. out_text: freed by the caller.

@@ -158,6 +158,15 @@ typedef enum shardrec_compression {
   SHARDREC_COMPRESSION_FORCE_32 = 0x7fffffff
 } shardrec_compression;
 
+/* What becomes of a NaN or an infinity in the gradients and weights that the host gives
+ * (NON_FINITE). */
+typedef enum shardrec_non_finite {
+  SHARDREC_NON_FINITE_ALLOW = 0, /* nobody looks; they go into rows, values and outputs */
+  SHARDREC_NON_FINITE_ERROR = 1, /* the call is refused with the place, and nothing has changed */
+  SHARDREC_NON_FINITE_SKIP = 2,  /* no rank applies the step; calls return OK, and it is counted */
+  SHARDREC_NON_FINITE_FORCE_32 = 0x7fffffff
+} shardrec_non_finite;
+
 /* What becomes of DDP parameters that are not marked ready when a step with sync ends. */
 typedef enum shardrec_unused {
   SHARDREC_UNUSED_ERROR = 0, /* shardrec_ddp_wait is INVALID_STATE on all ranks and names one */
@@ -288,6 +297,16 @@ typedef enum shardrec_option {
                                    DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may
                                    then be on that device, in the order of a stream of the caller
                                    (lookup.h), or on the CPU. The CPU on all ranks, or on none */
+  SHARDREC_OPTION_NON_FINITE = 411, /* i64, shardrec_non_finite; default ALLOW, which costs nothing; the
+                                       same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2.
+                                       COLLECTION: of weights of ids (begin) and output gradients
+                                       (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward
+                                       or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
+                                       shardrec_lookup_skip, after a forward as with ALLOW. Both are
+                                       UNSUPPORTED with a DEVICE other than the CPU. DDP: of reduced
+                                       gradients, see shardrec_ddp_wait; not with
+                                       DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids
+                                       (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT) */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

@@ -117,7 +117,8 @@ SHARDREC_API shardrec_status shardrec_scorer_lookup(const shardrec_scorer *score
  * batch: as shardrec_scorer_lookup. dense: [batch_size, dense columns] (shardrec_scorer_info), FLOAT32,
  * unit column stride. out: [batch_size, scores], FLOAT32, unit column stride, any row stride; of
  * one score also [batch_size]. out_step: as shardrec_scorer_lookup.
- * Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
+ * Errors: as shardrec_scorer_lookup; INVALID_ARGUMENT (option NON_FINITE ERROR, and dense is NaN or
+ * infinite in row POSITION, column VALUE); UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
  * missing: the sentence says why). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_scorer_predict(const shardrec_scorer *scorer,
                                                      const shardrec_batch *batch,

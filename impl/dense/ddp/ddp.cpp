@@ -181,6 +181,7 @@ std::string Ddp::describe() const {
       {"option DDP_ORDER", choice(reducer.order)},
       {"option DDP_UNUSED", choice(reducer.unused)},
       {"option DDP_COMPRESSION", core::dtype_name(reducer.wire)},
+      {"option NON_FINITE", choice(options_.non_finite)},
       {"option DDP_STEP_IN_BACKWARD", flag(options_.step_in_backward)},
       {"hook", hook_ != nullptr ? "set" : "not set"},
       {"optimizer", steps ? std::string(plan::name_of(optimizer.kind)) : "none"},
@@ -219,6 +220,12 @@ void Ddp::check_arguments() const {
         core::sentence("the flat gradient has ", flat_->size,
                        " elements; parameters that were added without a gradient have ", elements),
         {.value = flat_->size, .limit = elements});
+  }
+  if (options_.step_in_backward && options_.non_finite != SHARDREC_NON_FINITE_ALLOW) {
+    core::fail(
+        SHARDREC_UNSUPPORTED,
+        "option NON_FINITE is ALLOW with DDP_STEP_IN_BACKWARD: parameters are stepped before "
+        "all gradients have come");
   }
   if (!optimizer_options_) {
     if (!options_.step_in_backward) return;
@@ -328,7 +335,7 @@ void Ddp::all_reduce() {
   reducer.begin(true);
   reducer.mark_ready(0, static_cast<int64_t>(parameters_.size()));
   reducer.end();
-  reducer.wait();
+  wait();
 }
 
 }  // namespace shardrec::dense

@@ -32,7 +32,8 @@ struct DdpOptions {
   ReducerOptions reducer{};
   bool broadcast = true;  // commit copies rank 0's parameters to all
   bool step_in_backward = false;
-  int threads = 1;  // of the optimizer
+  shardrec_non_finite non_finite = SHARDREC_NON_FINITE_ALLOW;  // of reduced gradients
+  int threads = 1;                                             // of the optimizer
 };
 
 class Ddp {
@@ -90,7 +91,9 @@ class Ddp {
     if (reducer_ != nullptr) reducer_->require_unmarked(first, count);
   }
   void end() { committed("end").end(); }
-  void wait() { committed("wait").wait(); }
+  // Throws INVALID_BATCH, the same on all ranks, where a reduced gradient is not finite and the options
+  // say so.
+  void wait();
   void all_reduce();
   void join();
 
@@ -144,6 +147,7 @@ class Ddp {
   void place_gradients();
   void make_optimizer();
   void bucket_is_done(int32_t bucket);
+  void check_finite();
   // body(bytes) for all memory that is the same on all ranks, a piece at a time.
   void for_each_state(const std::function<void(std::span<std::byte>)>& body) const;
 
@@ -163,6 +167,8 @@ class Ddp {
   std::unique_ptr<core::Threads> one_thread_;  // for steps that are taken as gradients come
   std::optional<comm::Collectives> control_;
   std::shared_ptr<Reducer> reducer_;
+  bool skips_step_ = false;  // of the last wait(): a gradient is not finite
+  int64_t non_finite_steps_ = 0;
 };
 
 }  // namespace shardrec::dense

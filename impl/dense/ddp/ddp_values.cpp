@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compute/non_finite.h"
 #include "core/error.h"
 #include "core/float_mode.h"
 #include "core/hash.h"
@@ -30,6 +31,31 @@ void Ddp::bucket_is_done(int32_t bucket) {
   }
   // A copy: the callback may destroy the set that it belongs to.
   if (const Reducer::BucketDone host = bucket_done_; host != nullptr) host(bucket);
+}
+
+void Ddp::wait() {
+  committed("wait").wait();
+  check_finite();
+}
+
+void Ddp::check_finite() {
+  skips_step_ = false;
+  if (options_.non_finite == SHARDREC_NON_FINITE_ALLOW) return;
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    const Parameter& parameter = parameters_[p];
+    if (!reducer_->has_reduced(static_cast<int32_t>(p))) continue;
+    const int64_t element =
+        compute::first_non_finite(parameter.gradient, parameter.dtype, parameter.elements);
+    if (element < 0) continue;
+    ++non_finite_steps_;
+    skips_step_ = options_.non_finite == SHARDREC_NON_FINITE_SKIP;
+    if (skips_step_) return;
+    core::fail(SHARDREC_INVALID_BATCH,
+               core::sentence("the reduced gradient of parameter \"", parameter.name,
+                              "\" is NaN or infinite at element ", element,
+                              ", and the option NON_FINITE is ERROR"),
+               {.position = static_cast<int64_t>(p), .value = element, .operation = "ddp: wait"});
+  }
 }
 
 void Ddp::for_each_state(const std::function<void(std::span<std::byte>)>& body) const {
@@ -161,6 +187,7 @@ void Ddp::step() {
                "step was called where steps are taken inside backward (option "
                "DDP_STEP_IN_BACKWARD)");
   }
+  if (skips_step_) return;
   const core::DefaultFloatMode mode;
   optimizer.begin_step();
   optimizer.step(0, parameters_.size(), *threads_);
@@ -196,6 +223,7 @@ std::string Ddp::statistics_json() const {
   json.key("parameters").integer(static_cast<int64_t>(parameters_.size()));
   json.key("steps").integer(all.steps);
   json.key("steps_without_sync").integer(all.local_steps);
+  json.key("non_finite_steps").integer(non_finite_steps_);
   json.key("exchange_seconds").number(all.exchange_seconds);
   json.key("waited_seconds").number(all.waited_seconds);
   json.key("hidden_seconds").number(all.hidden_seconds);

@@ -279,6 +279,14 @@ void Reducer::wait() {
   }
 }
 
+bool Reducer::has_reduced(int32_t parameter) const {
+  if (!sync_) return false;
+  const auto bucket = static_cast<size_t>(bucket_of(parameter));
+  const auto& members = buckets_[bucket].parameters;
+  const auto place = std::find(members.begin(), members.end(), parameter);
+  return exchanges_[bucket]->is_written(static_cast<size_t>(place - members.begin()));
+}
+
 void Reducer::throw_refusal() const {
   const std::string& name = parameters_[static_cast<size_t>(refusal_.parameter)].name;
   core::fail(SHARDREC_INVALID_STATE,

@@ -124,6 +124,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
     return bucket_of_[static_cast<size_t>(parameter)];
   }
   std::span<const Bucket> buckets() const noexcept { return buckets_; }
+  // After wait(): were the gradients of a parameter reduced, the same on all ranks?
+  bool has_reduced(int32_t parameter) const;
   // Between steps.
   const ReducerStatistics& statistics() const noexcept { return statistics_; }
 

@@ -1,8 +1,10 @@
 #include "embedding/backward/backward.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
+#include "compute/non_finite.h"
 #include "core/error.h"
 
 namespace shardrec::embedding {
@@ -41,7 +43,10 @@ Backward::Backward(const StepContext& context, const LookupOptions& options, Upd
 }
 
 void Backward::begin() {
-  for (Gradient& gradient : gradients_) gradient.given = false;
+  for (Gradient& gradient : gradients_) {
+    gradient.given = false;
+    gradient.non_finite = {};
+  }
   laid_out_ = false;
 }
 
@@ -79,6 +84,7 @@ void Backward::set_gradient(const InputExchange& input, int32_t output, const Ou
   } else {
     own.given = false;  // memory may run out half way
     operations.touches(gradient.device.type);
+    own.non_finite = find_non_finite(input, output, gradient);
     pack(input, output, gradient);
   }
   own.given = true;
@@ -96,6 +102,50 @@ int32_t Backward::missing_gradient(const InputExchange& input) const {
     if (!gradients_[g].given && input.output_shape(output).elements() != 0) return output;
   }
   return -1;
+}
+
+Verdict Backward::find_non_finite(const InputExchange& input, int32_t output,
+                                  const OutputView& gradient) const {
+  if (context_.options.non_finite == SHARDREC_NON_FINITE_ALLOW) return {};
+  const auto [rows, columns] = input.output_shape(output);
+  const bool compact = gradient.stride == columns;
+  const int64_t width = compact ? rows * columns : columns;
+  for (int64_t row = 0; row < (compact ? std::min<int64_t>(rows, 1) : rows); ++row) {
+    const int64_t at =
+        compute::first_non_finite(gradient.at(row, 0), context_.options.output_dtype, width);
+    if (at < 0) continue;
+    const int64_t column = at % columns;
+    const plan::OutputLayout& layout = context_.layout.output();
+    int32_t feature = -1;
+    for (size_t f = 0; f < layout.output.size(); ++f) {
+      if (layout.output[f] == output && layout.column[f] <= column) {
+        feature = static_cast<int32_t>(f);  // columns ascend with features
+      }
+    }
+    return {.defect = Defect::kNonFinite,
+            .argument = Argument::kGradient,
+            .feature = feature,
+            .position = row + at / columns,
+            .value = column,
+            .limit = output};
+  }
+  return {};
+}
+
+Verdict Backward::non_finite(const InputExchange& input) {
+  for (size_t g = 0; g < gradients_.size(); ++g) {
+    Gradient& gradient = gradients_[g];
+    if (options_.borrow && gradient.given) {
+      gradient.non_finite = find_non_finite(input, static_cast<int32_t>(g), gradient.borrowed);
+    }
+    const Verdict& found = gradient.non_finite;
+    if (found.good()) continue;
+    const int32_t table = context_.model().features[static_cast<size_t>(found.feature)].table;
+    context_.counters.tables[static_cast<size_t>(table)].non_finite.fetch_add(
+        1, std::memory_order_relaxed);
+    return found;
+  }
+  return input.batch().non_finite();  // counted by begin
 }
 
 // A peer's operations reach what this rank's reach only where that is the memory of one host.
@@ -137,7 +187,8 @@ void Backward::pack(const InputExchange& input, int32_t output, const OutputView
 
 bool Backward::write(const InputExchange& input, Finish how) {
   const int32_t missing = how == Finish::kSkip ? -1 : missing_gradient(input);
-  const bool packs = how != Finish::kSkip && missing < 0;
+  const Verdict bad = how == Finish::kSkip || missing >= 0 ? Verdict{} : non_finite(input);
+  const bool packs = how != Finish::kSkip && missing < 0 && bad.good();
   if (how == Finish::kSkip) {
     packing_.decline(GradientVerdict::kSkip, {}, exchange_.buffer());
   } else if (missing >= 0) {
@@ -145,6 +196,10 @@ bool Backward::write(const InputExchange& input, Finish how) {
         GradientVerdict::kError,
         {.defect = Defect::kNoGradient, .argument = Argument::kGradient, .value = missing},
         exchange_.buffer());
+  } else if (!bad.good()) {
+    const bool skips = context_.options.non_finite == SHARDREC_NON_FINITE_SKIP;
+    packing_.decline(skips ? GradientVerdict::kSkip : GradientVerdict::kError, bad,
+                     exchange_.buffer());
   } else {
     lay_out(input);
     for (size_t g = 0; g < gradients_.size(); ++g) {

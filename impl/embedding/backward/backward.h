@@ -78,6 +78,7 @@ class Backward {
   struct Gradient {
     explicit Gradient(const std::shared_ptr<compute::Memory>& memory) : reached(memory) {}
     bool given = false;
+    Verdict non_finite;  // the first NaN or infinity, where the option NON_FINITE asks
     OutputView borrowed;
     CallerMemory reached;
   };
@@ -106,6 +107,11 @@ class Backward {
   bool owners_apply_divisor(const InputExchange& input) const;
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient(const InputExchange& input) const;
+  // The first NaN or infinity of the gradient of an output, where the option NON_FINITE asks; good: none.
+  Verdict find_non_finite(const InputExchange& input, int32_t output,
+                          const OutputView& gradient) const;
+  // The same of the batch: of any gradient, then of its weights.
+  Verdict non_finite(const InputExchange& input);
   Lends lends_to() const;
   void lay_out(const InputExchange& input);
   void pack(const InputExchange& input, int32_t output, const OutputView& gradient);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "compute/non_finite.h"
+
 namespace shardrec::embedding {
 namespace {
 
@@ -86,6 +88,7 @@ Verdict CheckedBatch::open(const BatchArguments& arguments, const plan::Model& m
   no_more_data_ = false;
   values_ = nullptr;
   weights_ = nullptr;
+  non_finite_ = {};
   ids_ = 0;
   lengths_ = {};
   first_bags_.assign(features + 1, 0);
@@ -121,7 +124,21 @@ Verdict CheckedBatch::finish(const BatchArguments& arguments, const plan::Model&
                                     .is_64 = arguments.inverse->dtype == SHARDREC_INT64};
     verdict = expansion_.build(inverse, first_bags_, batch_size_, model, backend);
   }
+  if (verdict.good() && weighted() && how_non_finite_ != SHARDREC_NON_FINITE_ALLOW) {
+    non_finite_ = find_non_finite(*arguments.weights);
+    if (how_non_finite_ == SHARDREC_NON_FINITE_ERROR) verdict = non_finite_;
+  }
   return refuse(verdict);
+}
+
+Verdict CheckedBatch::find_non_finite(const shardrec_tensor& weights) const {
+  const int64_t position = compute::first_non_finite(weights.data, SHARDREC_FLOAT32, ids_);
+  if (position < 0) return {};
+  const auto after = std::upper_bound(first_ids_.begin(), first_ids_.end(), position);
+  return {.defect = Defect::kNonFinite,
+          .argument = Argument::kWeights,
+          .feature = static_cast<int32_t>(after - first_ids_.begin()) - 1,
+          .position = position};
 }
 
 Verdict CheckedBatch::check_tensors(const BatchArguments& arguments, int64_t features,

@@ -74,6 +74,12 @@ class CheckedBatch {
     return first_ids_[static_cast<size_t>(feature) + 1] - first_ids_[static_cast<size_t>(feature)];
   }
 
+  // Are NaN and infinities looked for among weights, which are then on the host, and is a batch with one
+  // refused?
+  void set_non_finite(shardrec_non_finite how) { how_non_finite_ = how; }
+  // The first NaN or infinity of weights that were looked through; good: none.
+  const Verdict& non_finite() const { return non_finite_; }
+
   // The samples that the bags stand for; not present: bag and sample are the same.
   const Expansion& expansion() const { return expansion_; }
 
@@ -91,12 +97,15 @@ class CheckedBatch {
   // Of lengths or, where are_offsets, of offsets, the ends of which the host reads.
   Verdict list_lengths(const shardrec_tensor& given, bool are_offsets, compute::Backend& backend);
   Verdict check_lengths(bool are_offsets);
+  Verdict find_non_finite(const shardrec_tensor& weights) const;
 
   int64_t batch_size_ = 0;
   bool no_more_data_ = false;
   bool ids_are_64_ = false;
   const void* values_ = nullptr;
   const float* weights_ = nullptr;
+  shardrec_non_finite how_non_finite_ = SHARDREC_NON_FINITE_ALLOW;
+  Verdict non_finite_;
   int64_t ids_ = 0;
   compute::Buffer lengths_memory_;
   std::span<uint32_t> lengths_;

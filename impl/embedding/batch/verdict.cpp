@@ -97,6 +97,12 @@ std::string describe(const Verdict& v) {
       return "backward was called with one of SHARDREC_UPDATE_APPLY and ACCUMULATE here, with the "
              "other on "
              "rank 0; all ranks must give the same";
+    case Defect::kNonFinite:
+      return sentence(v.argument == Argument::kGradient
+                          ? sentence("the gradient of output ", v.limit, " at row ", v.position,
+                                     ", column ", v.value)
+                          : element,
+                      " is NaN or infinite, and the option NON_FINITE is ERROR");
     case Defect::kSettings:
       return "learning rates, frozen tables or the step differ from those of rank 0; they must be "
              "the "

@@ -47,6 +47,8 @@ enum class Defect : uint8_t {
   kInverseRange,       // feature, position, value; limit: bags of the feature
   kNoGradient,         // set_gradient was not called; value: output
   kAccumulation,       // accumulate on one rank, backward on another
+  kNonFinite,          // of weights: feature, position; of the gradient: feature, position: row,
+                       // value: column, limit: output
   kSettings,           // learning rates, frozen tables or steps differ
 };
 

@@ -26,6 +26,7 @@ void InputExchange::write(const BatchArguments& arguments) {
     channel_->reclaim(outgoing.ticket);
   }
   routed_.set_looked_up(context_.counters.ids_received.load(std::memory_order_relaxed));
+  batch_.set_non_finite(context_.options.non_finite);
   verdict_ = routed_.route(batch_, arguments, context_.backend(), *outgoing.buffer);
   context_.bodies.finish_writing();
 }
@@ -57,6 +58,10 @@ void InputExchange::count_sent() {
     if (count == 0) continue;
     counters.tables[static_cast<size_t>(features[f].table)].ids_out_of_range.fetch_add(
         count, std::memory_order_relaxed);
+  }
+  if (const Verdict& found = batch_.non_finite(); !found.good()) {
+    counters.tables[static_cast<size_t>(features[static_cast<size_t>(found.feature)].table)]
+        .non_finite.fetch_add(1, std::memory_order_relaxed);
   }
   counters.bytes_input.fetch_add(bytes_to_others(routed_.messages(), context_.layout.rank()),
                                  std::memory_order_relaxed);

@@ -37,6 +37,7 @@ inline constexpr std::array<const char*, kPhases> kPhaseNames = {
 struct TableCounters {
   std::atomic<int64_t> ids_out_of_range{0};  // of this rank's batches: dropped or clamped
   std::atomic<int64_t> ids_looked_up{0};     // in this rank's boxes; once per range of rows
+  std::atomic<int64_t> non_finite{0};        // of this rank's batches: refused or skipped
   std::atomic<int64_t> rows_updated{0};      // of this rank's boxes; once per range and step
 };
 

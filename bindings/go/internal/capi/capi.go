@@ -450,7 +450,7 @@ extern swig_type_159 _wrap_ddp_wait_capi(uintptr_t arg1);
 extern swig_type_160 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
 extern swig_type_161 _wrap_ddp_join_capi(uintptr_t arg1);
 extern swig_type_162 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_163 _wrap_ddp_clip_grad_norm_capi(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_type_163 _wrap_ddp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
 extern swig_type_164 _wrap_ddp_step_capi(uintptr_t arg1);
 extern swig_type_165 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
 extern swig_type_166 _wrap_ddp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
@@ -627,8 +627,8 @@ extern swig_type_283 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_28
 #cgo nocallback _wrap_ddp_gradient_capi
 #cgo noescape _wrap_ddp_bucket_of_capi
 #cgo nocallback _wrap_ddp_bucket_of_capi
-#cgo noescape _wrap_ddp_clip_grad_norm_capi
-#cgo nocallback _wrap_ddp_clip_grad_norm_capi
+#cgo noescape _wrap_ddp_clip_gradients_capi
+#cgo nocallback _wrap_ddp_clip_gradients_capi
 #cgo noescape _wrap_ddp_state_capi
 #cgo nocallback _wrap_ddp_state_capi
 #cgo noescape _wrap_ddp_statistics_json_capi
@@ -3649,7 +3649,7 @@ func Ddp_zero_gradients(arg1 *Handle) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Ddp_clip_grad_norm(arg1 *Handle, arg2 float64, arg3 *float64) (_swig_ret error) {
+func Ddp_clip_gradients(arg1 *Handle, arg2 int32, arg3 float64, arg4 *float64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3663,7 +3663,8 @@ func Ddp_clip_grad_norm(arg1 *Handle, arg2 float64, arg3 *float64) (_swig_ret er
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_clip_grad_norm_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2))
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_ddp_clip_gradients_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error

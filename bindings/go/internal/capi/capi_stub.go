@@ -246,7 +246,7 @@ func Ddp_join(*Handle) error { return missing() }
 
 func Ddp_zero_gradients(*Handle) error { return missing() }
 
-func Ddp_clip_grad_norm(*Handle, float64, *float64) error { return missing() }
+func Ddp_clip_gradients(*Handle, int32, float64, *float64) error { return missing() }
 
 func Ddp_step(*Handle) error { return missing() }
 

@@ -3363,18 +3363,20 @@ _gostring_ _wrap_ddp_zero_gradients_capi(shardrec_ddp *_swig_go_0) {
 }
 
 
-_gostring_ _wrap_ddp_clip_grad_norm_capi(shardrec_ddp *_swig_go_0, double _swig_go_1, double *_swig_go_2) {
+_gostring_ _wrap_ddp_clip_gradients_capi(shardrec_ddp *_swig_go_0, intgo _swig_go_1, double _swig_go_2, double *_swig_go_3) {
   shardrec_ddp *arg1 = 0 ;
-  double arg2 ;
-  double *arg3 = 0 ;
+  shardrec_clip arg2 ;
+  double arg3 ;
+  double *arg4 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_ddp *)_swig_go_0;
-  arg2 = (double)_swig_go_1;
-  arg3 = (double *)_swig_go_2;
+  arg2 = (shardrec_clip)_swig_go_1;
+  arg3 = (double)_swig_go_2;
+  arg4 = (double *)_swig_go_3;
   
-  result = (shardrec_status)shardrec_ddp_clip_grad_norm(arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_ddp_clip_gradients(arg1,arg2,arg3,arg4);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;

@@ -308,13 +308,26 @@ const _: () = assert!(core::mem::size_of::<shardrec_divisor>() == 4);
 pub struct shardrec_compression(pub u32);
 /// float32, 4 bytes
 pub const SHARDREC_COMPRESSION_NONE: shardrec_compression = shardrec_compression(0);
-/// 2 bytes, to nearest even: |error| \<= max(2^-11 |x|, 2^-25); |x| \>= 65520 becomes an infinity
+/// 2 bytes, to nearest even: |error| \<= max(2^-11 |x|, 2^-25); a finite |x| \>= 65520 becomes 65504 with its sign and is counted (SHARDREC_STAT_SATURATED, "saturated" of shardrec_ddp_statistics); NaN and infinities stay
 pub const SHARDREC_COMPRESSION_FLOAT16: shardrec_compression = shardrec_compression(1);
 /// 2 bytes, to nearest even: |error| \<= max(2^-8 |x|, 2^-134)
 pub const SHARDREC_COMPRESSION_BFLOAT16: shardrec_compression = shardrec_compression(2);
 /// 1 byte, and a scale and an offset in float32 per row of a box (FBGEMM's row-wise 8 bits, TorchRec's quantized communication, but without the 1e-8 that FBGEMM adds to the range): with range = most - least of the row, q = round((x - least) 255 / range), to nearest even, comes back as q range / 255 + least: |error| \<= range / 510 (1 + 2^-12) + 2^-23 max |x|. A range below 2^-100 counts as 0: all of the row is its least. A row that holds a NaN or an infinity, or whose range is no finite float32, comes back as NaN
 pub const SHARDREC_COMPRESSION_INT8: shardrec_compression = shardrec_compression(3);
 const _: () = assert!(core::mem::size_of::<shardrec_compression>() == 4);
+
+/// What becomes of a NaN or an infinity in the gradients and weights that the host gives
+/// (NON_FINITE).
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_non_finite(pub u32);
+/// nobody looks; they go into rows, values and outputs
+pub const SHARDREC_NON_FINITE_ALLOW: shardrec_non_finite = shardrec_non_finite(0);
+/// the call is refused with the place, and nothing has changed
+pub const SHARDREC_NON_FINITE_ERROR: shardrec_non_finite = shardrec_non_finite(1);
+/// no rank applies the step; calls return OK, and it is counted
+pub const SHARDREC_NON_FINITE_SKIP: shardrec_non_finite = shardrec_non_finite(2);
+const _: () = assert!(core::mem::size_of::<shardrec_non_finite>() == 4);
 
 /// What becomes of DDP parameters that are not marked ready when a step with sync ends.
 #[repr(transparent)]
@@ -448,6 +461,8 @@ pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_optio
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
 /// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none
 pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
+/// i64, shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
+pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 /// i64, 0 or 1; 1: backward computes the gradients of the ids' weights; the same on all ranks; default 0
@@ -466,7 +481,7 @@ pub const SHARDREC_OPTION_DDP_BUCKET_BYTES: shardrec_option = shardrec_option(60
 pub const SHARDREC_OPTION_DDP_ORDER: shardrec_option = shardrec_option(605);
 /// i64, shardrec_unused; default ERROR
 pub const SHARDREC_OPTION_DDP_UNUSED: shardrec_option = shardrec_option(606);
-/// i64, shardrec_compression, of FLOAT32 gradients on their way: NONE (default), FLOAT16 or BFLOAT16. Each rank's gradients are rounded, then added up in float32; where a bucket is added up in parts (more than two ranks, more than 256 KiB from a rank to all others together), the result, averaged, is rounded once more. Gradients of other dtypes travel as they are
+/// i64, shardrec_compression, of FLOAT32 gradients on their way: NONE (default), FLOAT16 or BFLOAT16. Each rank's gradients are rounded, then added up in float32; where a bucket is added up in parts (more than two ranks, more than 256 KiB from a rank to all others together), the result, averaged, is rounded once more. With FLOAT16, where sums or DDP_FACTOR could exceed its range, that result is divided by a power of two before it is rounded and multiplied by it behind: sums of finite halves are finite. Gradients of other dtypes travel as they are
 pub const SHARDREC_OPTION_DDP_COMPRESSION: shardrec_option = shardrec_option(607);
 /// i64, shardrec_join_divisor; default WORLD
 pub const SHARDREC_OPTION_DDP_JOIN_DIVISOR: shardrec_option = shardrec_option(608);
@@ -616,6 +631,8 @@ pub const SHARDREC_STAT_IDS_SENT: shardrec_stat = shardrec_stat(7);
 pub const SHARDREC_STAT_IDS_RECEIVED: shardrec_stat = shardrec_stat(8);
 /// most threads that worked at once in a kernel of this rank
 pub const SHARDREC_STAT_THREADS_SEEN: shardrec_stat = shardrec_stat(9);
+/// finite numbers beyond float16's range that this rank sent as +-65504 (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than the CPU. Since 0.2
+pub const SHARDREC_STAT_SATURATED: shardrec_stat = shardrec_stat(10);
 /// check and route ids (begin)
 pub const SHARDREC_STAT_SECONDS_ROUTE: shardrec_stat = shardrec_stat(101);
 /// waiting for and copying ids
@@ -640,6 +657,8 @@ pub const SHARDREC_STAT_TABLE_OUT_OF_RANGE: shardrec_stat = shardrec_stat(201);
 pub const SHARDREC_STAT_TABLE_IDS: shardrec_stat = shardrec_stat(202);
 /// rows of this rank's boxes that steps have updated: different rows of one step, summed over the steps
 pub const SHARDREC_STAT_TABLE_ROWS_UPDATED: shardrec_stat = shardrec_stat(203);
+/// batches of this rank that were refused or skipped for a NaN or an infinity (option NON_FINITE), the first of which belongs to a feature of the table. Since 0.2
+pub const SHARDREC_STAT_TABLE_NON_FINITE: shardrec_stat = shardrec_stat(204);
 const _: () = assert!(core::mem::size_of::<shardrec_stat>() == 4);
 
 /// What a batch does to the tables when it ends (shardrec_lookup_backward).
@@ -653,6 +672,18 @@ pub const SHARDREC_UPDATE_ACCUMULATE: shardrec_update = shardrec_update(1);
 /// no rank applies a step
 pub const SHARDREC_UPDATE_SKIP: shardrec_update = shardrec_update(2);
 const _: () = assert!(core::mem::size_of::<shardrec_update>() == 4);
+
+/// What shardrec_ddp_clip_gradients bounds.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_clip(pub u32);
+/// the root of the sum of all squares, summed in float64
+pub const SHARDREC_CLIP_L2: shardrec_clip = shardrec_clip(0);
+/// the largest magnitude, by scaling all gradients
+pub const SHARDREC_CLIP_INFINITY: shardrec_clip = shardrec_clip(1);
+/// each element by itself
+pub const SHARDREC_CLIP_VALUE: shardrec_clip = shardrec_clip(2);
+const _: () = assert!(core::mem::size_of::<shardrec_clip>() == 4);
 
 /// The C API's `shardrec_activation`.
 #[repr(transparent)]
@@ -1719,7 +1750,8 @@ extern "C" {
     /// Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
     /// the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
     /// updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
-    /// was not called) makes this INVALID_BATCH on all ranks.
+    /// was not called), or, with the option NON_FINITE ERROR, with a NaN or an infinity in one, makes this
+    /// INVALID_BATCH on all ranks.
     ///
     /// ACCUMULATE: the gradients are kept. The next step that is applied, of any lookup of the collection,
     /// adds its own and applies the sum (not divided by the number of lookups); gradients were scaled and clamped
@@ -1728,7 +1760,8 @@ extern "C" {
     /// nothing is kept: its gradients of this lookup are dropped for good.
     ///
     /// SKIP: no rank applies or keeps anything, and this returns OK on all of them: shardrec_collection_step
-    /// tells. No gradient is needed.
+    /// tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
+    /// infinity does this in place of what its update says.
     ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
     /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
@@ -1820,7 +1853,10 @@ extern "C" {
     /// without sync it returns at once and may be left out.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end; or, on all ranks alike, a rank had not
     /// marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and POSITION:
-    /// buckets without it are reduced, the others as they were; the communicator lives on. MISMATCH,
+    /// buckets without it are reduced, the others as they were; the communicator lives on. INVALID_BATCH,
+    /// on all ranks alike: option NON_FINITE ERROR, and a reduced gradient is NaN or infinite; the sentence
+    /// names the parameter, which is POSITION, VALUE its element. With SKIP this returns OK,
+    /// shardrec_ddp_step then does nothing, and "non_finite_steps" of the statistics counts. MISMATCH,
     /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED; what a hook returned. Since 0.1.
     pub fn shardrec_ddp_wait(ddp: *mut shardrec_ddp) -> shardrec_status;
     /// A whole step with sync: begin, all parameters ready, end, wait. Collective, blocking. Errors: as these.
@@ -1835,13 +1871,17 @@ extern "C" {
     /// Sets all gradients to zero; between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE.
     /// Since 0.1.
     pub fn shardrec_ddp_zero_gradients(ddp: *mut shardrec_ddp) -> shardrec_status;
-    /// Scales all gradients by min(1, max_norm / (norm + 1e-6)), norm being the L2 norm over all of them
-    /// (summed in float64), as PyTorch's clip_grad_norm_; the same on every rank without an exchange, for
-    /// gradients are reduced. A norm that is NaN or infinite scales nothing. max_norm: finite, \>= 0.
-    /// out_norm: of before; may be NULL. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
-    /// INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD), UNSUPPORTED (a gradient is not FLOAT32).
-    /// Since 0.1.
-    pub fn shardrec_ddp_clip_grad_norm(ddp: *mut shardrec_ddp, max_norm: f64, out_norm: *mut f64) -> shardrec_status;
+    /// Bounds the gradients of all parameters, of any dtype; the same on every rank without an exchange, for
+    /// gradients are reduced. Results are rounded to nearest in the gradient's dtype.
+    /// CLIP_L2, CLIP_INFINITY: all are multiplied by min(1, bound / (norm + 1e-6)), as PyTorch's
+    /// clip_grad_norm_. The factor is float32 (float64 for FLOAT64 gradients).
+    /// CLIP_VALUE: each becomes the nearest number in \[-bound, bound\], as clip_grad_value_; NaN stays.
+    /// bound: finite, \>= 0. out_norm: the norm before, with CLIP_VALUE the infinity norm; may be NULL. A norm
+    /// that is NaN or infinite is returned with OK and scales nothing, and shardrec_ddp_step takes the
+    /// gradients as they are: look at it, or set the option NON_FINITE, by which shardrec_ddp_wait refuses
+    /// such gradients. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT, INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD). Since 0.2.
+    pub fn shardrec_ddp_clip_gradients(ddp: *mut shardrec_ddp, clip: shardrec_clip, bound: f64, out_norm: *mut f64) -> shardrec_status;
     /// One optimizer step on all parameters with their gradients, which stay as they are. After wait. Not
     /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step;
     /// DDP_STEP_IN_BACKWARD). Since 0.1.
@@ -1863,10 +1903,11 @@ extern "C" {
     /// (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but DISAGREEMENT;
     /// INVALID_ARGUMENT (root). Since 0.1.
     pub fn shardrec_ddp_broadcast(ddp: *mut shardrec_ddp, root: i32) -> shardrec_status;
-    /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
+    /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync, non_finite_steps; exchange_seconds (from
     /// the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
     /// exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
-    /// bytes_sent (to all peers), seconds (from sending to the end). Between steps. out_text: freed by the caller
+    /// bytes_sent (to all peers), seconds (from sending to the end), saturated (numbers beyond float16's range
+    /// that DDP_COMPRESSION FLOAT16 made +-65504 on this rank). Between steps. out_text: freed by the caller
     /// with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_ddp_statistics_json(ddp: *mut shardrec_ddp, out_text: *mut *mut c_char) -> shardrec_status;
@@ -2114,7 +2155,8 @@ extern "C" {
     /// batch: as shardrec_scorer_lookup. dense: \[batch_size, dense columns\] (shardrec_scorer_info), FLOAT32,
     /// unit column stride. out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
     /// one score also \[batch_size\]. out_step: as shardrec_scorer_lookup.
-    /// Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
+    /// Errors: as shardrec_scorer_lookup; INVALID_ARGUMENT (option NON_FINITE ERROR, and dense is NaN or
+    /// infinite in row POSITION, column VALUE); UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
     /// missing: the sentence says why). Since 0.1.
     pub fn shardrec_scorer_predict(scorer: *const shardrec_scorer, batch: *const shardrec_batch, dense: *const shardrec_tensor, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
     /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. options: NULL (no kind of
@@ -2146,7 +2188,8 @@ extern "C" {
     /// shardrec_exchange_bytes_total{exchange}    shardrec_ids_sent_total, _ids_looked_up_total
     /// shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
     /// shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
-    /// shardrec_table_ids_out_of_range_total{table}
+    /// shardrec_table_ids_out_of_range_total{table}, shardrec_table_non_finite_total{table},
+    /// shardrec_saturated_total
     /// The time of phases is the host's, and of collections on a device that of its stream, from phase to phase
     /// without what the caller's stream holds up; the last phases count when they are over there.
     /// Families are added by later releases, never renamed. out_text: freed by the caller.

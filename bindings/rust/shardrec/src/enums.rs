@@ -844,8 +844,9 @@ impl Divisor {
 pub enum Compression {
     /// `SHARDREC_COMPRESSION_NONE`: float32, 4 bytes.
     None,
-    /// `SHARDREC_COMPRESSION_FLOAT16`: 2 bytes, to nearest even: |error| \<= max(2^-11 |x|, 2^-25); |x| \>= 65520
-    /// becomes an infinity.
+    /// `SHARDREC_COMPRESSION_FLOAT16`: 2 bytes, to nearest even: |error| \<= max(2^-11 |x|, 2^-25); a finite |x| \>=
+    /// 65520 becomes 65504 with its sign and is counted (SHARDREC_STAT_SATURATED, "saturated" of
+    /// shardrec_ddp_statistics); NaN and infinities stay.
     Float16,
     /// `SHARDREC_COMPRESSION_BFLOAT16`: 2 bytes, to nearest even: |error| \<= max(2^-8 |x|, 2^-134).
     Bfloat16,
@@ -881,6 +882,47 @@ impl Compression {
             sys::SHARDREC_COMPRESSION_FLOAT16 => Some(Compression::Float16),
             sys::SHARDREC_COMPRESSION_BFLOAT16 => Some(Compression::Bfloat16),
             sys::SHARDREC_COMPRESSION_INT8 => Some(Compression::Int8),
+            _ => None,
+        }
+    }
+}
+
+/// What becomes of a NaN or an infinity in the gradients and weights that the host gives
+/// (NON_FINITE).
+/// The C API's `shardrec_non_finite`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NonFinite {
+    /// `SHARDREC_NON_FINITE_ALLOW`: nobody looks; they go into rows, values and outputs.
+    Allow,
+    /// `SHARDREC_NON_FINITE_ERROR`: the call is refused with the place, and nothing has changed.
+    Error,
+    /// `SHARDREC_NON_FINITE_SKIP`: no rank applies the step; calls return OK, and it is counted.
+    Skip,
+}
+
+impl NonFinite {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_non_finite {
+        match self {
+            NonFinite::Allow => sys::SHARDREC_NON_FINITE_ALLOW,
+            NonFinite::Error => sys::SHARDREC_NON_FINITE_ERROR,
+            NonFinite::Skip => sys::SHARDREC_NON_FINITE_SKIP,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_non_finite) -> Option<NonFinite> {
+        match raw {
+            sys::SHARDREC_NON_FINITE_ALLOW => Some(NonFinite::Allow),
+            sys::SHARDREC_NON_FINITE_ERROR => Some(NonFinite::Error),
+            sys::SHARDREC_NON_FINITE_SKIP => Some(NonFinite::Skip),
             _ => None,
         }
     }
@@ -1179,6 +1221,13 @@ pub enum OptionKey {
     /// depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the
     /// CPU. The CPU on all ranks, or on none.
     Device,
+    /// `SHARDREC_OPTION_NON_FINITE`: i64, shardrec_non_finite; default ALLOW, which costs nothing; the same on all
+    /// ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
+    /// (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
+    /// POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE
+    /// other than the CPU. DDP: of reduced gradients, see [`DdpExchange::wait`](crate::DdpExchange::wait); not with DDP_STEP_IN_BACKWARD. SCORER:
+    /// ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+    NonFinite,
     /// `SHARDREC_OPTION_BORROW`: i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until
     /// backward has returned; default 0.
     Borrow,
@@ -1203,7 +1252,9 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_DDP_COMPRESSION`: i64, shardrec_compression, of FLOAT32 gradients on their way: NONE
     /// (default), FLOAT16 or BFLOAT16. Each rank's gradients are rounded, then added up in float32; where a bucket is
     /// added up in parts (more than two ranks, more than 256 KiB from a rank to all others together), the result,
-    /// averaged, is rounded once more. Gradients of other dtypes travel as they are.
+    /// averaged, is rounded once more. With FLOAT16, where sums or DDP_FACTOR could exceed its range, that result is
+    /// divided by a power of two before it is rounded and multiplied by it behind: sums of finite halves are finite.
+    /// Gradients of other dtypes travel as they are.
     DdpCompression,
     /// `SHARDREC_OPTION_DDP_JOIN_DIVISOR`: i64, shardrec_join_divisor; default WORLD.
     DdpJoinDivisor,
@@ -1315,6 +1366,7 @@ impl OptionKey {
             OptionKey::BackwardCompression => sys::SHARDREC_OPTION_BACKWARD_COMPRESSION,
             OptionKey::Hierarchical => sys::SHARDREC_OPTION_HIERARCHICAL,
             OptionKey::Device => sys::SHARDREC_OPTION_DEVICE,
+            OptionKey::NonFinite => sys::SHARDREC_OPTION_NON_FINITE,
             OptionKey::Borrow => sys::SHARDREC_OPTION_BORROW,
             OptionKey::WeightGradient => sys::SHARDREC_OPTION_WEIGHT_GRADIENT,
             OptionKey::DdpAverage => sys::SHARDREC_OPTION_DDP_AVERAGE,
@@ -1391,6 +1443,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_BACKWARD_COMPRESSION => Some(OptionKey::BackwardCompression),
             sys::SHARDREC_OPTION_HIERARCHICAL => Some(OptionKey::Hierarchical),
             sys::SHARDREC_OPTION_DEVICE => Some(OptionKey::Device),
+            sys::SHARDREC_OPTION_NON_FINITE => Some(OptionKey::NonFinite),
             sys::SHARDREC_OPTION_BORROW => Some(OptionKey::Borrow),
             sys::SHARDREC_OPTION_WEIGHT_GRADIENT => Some(OptionKey::WeightGradient),
             sys::SHARDREC_OPTION_DDP_AVERAGE => Some(OptionKey::DdpAverage),
@@ -1699,6 +1752,9 @@ pub enum Stat {
     IdsReceived,
     /// `SHARDREC_STAT_THREADS_SEEN`: most threads that worked at once in a kernel of this rank.
     ThreadsSeen,
+    /// `SHARDREC_STAT_SATURATED`: finite numbers beyond float16's range that this rank sent as +-65504 (options
+    /// FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than the CPU. Since 0.2.
+    Saturated,
     /// `SHARDREC_STAT_SECONDS_ROUTE`: check and route ids (begin).
     SecondsRoute,
     /// `SHARDREC_STAT_SECONDS_INPUT_EXCHANGE`: waiting for and copying ids.
@@ -1726,6 +1782,9 @@ pub enum Stat {
     /// `SHARDREC_STAT_TABLE_ROWS_UPDATED`: rows of this rank's boxes that steps have updated: different rows of one
     /// step, summed over the steps.
     TableRowsUpdated,
+    /// `SHARDREC_STAT_TABLE_NON_FINITE`: batches of this rank that were refused or skipped for a NaN or an infinity
+    /// (option NON_FINITE), the first of which belongs to a feature of the table. Since 0.2.
+    TableNonFinite,
 }
 
 impl Stat {
@@ -1746,6 +1805,7 @@ impl Stat {
             Stat::IdsSent => sys::SHARDREC_STAT_IDS_SENT,
             Stat::IdsReceived => sys::SHARDREC_STAT_IDS_RECEIVED,
             Stat::ThreadsSeen => sys::SHARDREC_STAT_THREADS_SEEN,
+            Stat::Saturated => sys::SHARDREC_STAT_SATURATED,
             Stat::SecondsRoute => sys::SHARDREC_STAT_SECONDS_ROUTE,
             Stat::SecondsInputExchange => sys::SHARDREC_STAT_SECONDS_INPUT_EXCHANGE,
             Stat::SecondsIndexPlan => sys::SHARDREC_STAT_SECONDS_INDEX_PLAN,
@@ -1758,6 +1818,7 @@ impl Stat {
             Stat::TableOutOfRange => sys::SHARDREC_STAT_TABLE_OUT_OF_RANGE,
             Stat::TableIds => sys::SHARDREC_STAT_TABLE_IDS,
             Stat::TableRowsUpdated => sys::SHARDREC_STAT_TABLE_ROWS_UPDATED,
+            Stat::TableNonFinite => sys::SHARDREC_STAT_TABLE_NON_FINITE,
         }
     }
 
@@ -1774,6 +1835,7 @@ impl Stat {
             sys::SHARDREC_STAT_IDS_SENT => Some(Stat::IdsSent),
             sys::SHARDREC_STAT_IDS_RECEIVED => Some(Stat::IdsReceived),
             sys::SHARDREC_STAT_THREADS_SEEN => Some(Stat::ThreadsSeen),
+            sys::SHARDREC_STAT_SATURATED => Some(Stat::Saturated),
             sys::SHARDREC_STAT_SECONDS_ROUTE => Some(Stat::SecondsRoute),
             sys::SHARDREC_STAT_SECONDS_INPUT_EXCHANGE => Some(Stat::SecondsInputExchange),
             sys::SHARDREC_STAT_SECONDS_INDEX_PLAN => Some(Stat::SecondsIndexPlan),
@@ -1786,6 +1848,7 @@ impl Stat {
             sys::SHARDREC_STAT_TABLE_OUT_OF_RANGE => Some(Stat::TableOutOfRange),
             sys::SHARDREC_STAT_TABLE_IDS => Some(Stat::TableIds),
             sys::SHARDREC_STAT_TABLE_ROWS_UPDATED => Some(Stat::TableRowsUpdated),
+            sys::SHARDREC_STAT_TABLE_NON_FINITE => Some(Stat::TableNonFinite),
             _ => None,
         }
     }
@@ -1826,6 +1889,46 @@ impl Update {
             sys::SHARDREC_UPDATE_APPLY => Some(Update::Apply),
             sys::SHARDREC_UPDATE_ACCUMULATE => Some(Update::Accumulate),
             sys::SHARDREC_UPDATE_SKIP => Some(Update::Skip),
+            _ => None,
+        }
+    }
+}
+
+/// What [`Ddp::clip_gradients`](crate::Ddp::clip_gradients) bounds.
+/// The C API's `shardrec_clip`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Clip {
+    /// `SHARDREC_CLIP_L2`: the root of the sum of all squares, summed in float64.
+    L2,
+    /// `SHARDREC_CLIP_INFINITY`: the largest magnitude, by scaling all gradients.
+    Infinity,
+    /// `SHARDREC_CLIP_VALUE`: each element by itself.
+    Value,
+}
+
+impl Clip {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_clip {
+        match self {
+            Clip::L2 => sys::SHARDREC_CLIP_L2,
+            Clip::Infinity => sys::SHARDREC_CLIP_INFINITY,
+            Clip::Value => sys::SHARDREC_CLIP_VALUE,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_clip) -> Option<Clip> {
+        match raw {
+            sys::SHARDREC_CLIP_L2 => Some(Clip::L2),
+            sys::SHARDREC_CLIP_INFINITY => Some(Clip::Infinity),
+            sys::SHARDREC_CLIP_VALUE => Some(Clip::Value),
             _ => None,
         }
     }

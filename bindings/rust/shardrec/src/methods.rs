@@ -6,7 +6,7 @@
 
 use shardrec_sys as sys;
 
-use crate::enums::{CommProperty, DeviceType, Engine, LogLevel, MeshGroup, Metric, Pooling, Reduction, Replication, Stat, TablePart, Update};
+use crate::enums::{Clip, CommProperty, DeviceType, Engine, LogLevel, MeshGroup, Metric, Pooling, Reduction, Replication, Stat, TablePart, Update};
 use crate::error::{c_text, check, take_text, Result};
 use crate::ddp::Ddp;
 use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
@@ -88,7 +88,8 @@ pub fn checkpoint_list_json(directory: &str) -> Result<String> {
 /// shardrec_exchange_bytes_total{exchange}    shardrec_ids_sent_total, _ids_looked_up_total
 /// shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
 /// shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
-/// shardrec_table_ids_out_of_range_total{table}
+/// shardrec_table_ids_out_of_range_total{table}, shardrec_table_non_finite_total{table},
+/// shardrec_saturated_total
 /// The time of phases is the host's, and of collections on a device that of its stream, from phase to phase
 /// without what the caller's stream holds up; the last phases count when they are over there.
 /// Families are added by later releases, never renamed.
@@ -1094,7 +1095,8 @@ impl Lookup {
     /// Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
     /// the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
     /// updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
-    /// was not called) makes this INVALID_BATCH on all ranks.
+    /// was not called), or, with the option NON_FINITE ERROR, with a NaN or an infinity in one, makes this
+    /// INVALID_BATCH on all ranks.
     ///
     /// ACCUMULATE: the gradients are kept. The next step that is applied, of any lookup of the collection,
     /// adds its own and applies the sum (not divided by the number of lookups); gradients were scaled and clamped
@@ -1103,7 +1105,8 @@ impl Lookup {
     /// nothing is kept: its gradients of this lookup are dropped for good.
     ///
     /// SKIP: no rank applies or keeps anything, and this returns OK on all of them: [`Collection::step`](crate::Collection::step)
-    /// tells. No gradient is needed.
+    /// tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
+    /// infinity does this in place of what its update says.
     ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
     /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
@@ -1178,15 +1181,19 @@ impl Ddp {
         check(unsafe { sys::shardrec_ddp_zero_gradients(self.raw) })
     }
 
-    /// Scales all gradients by min(1, max_norm / (norm + 1e-6)), norm being the L2 norm over all of them
-    /// (summed in float64), as PyTorch's clip_grad_norm_; the same on every rank without an exchange, for
-    /// gradients are reduced. A norm that is NaN or infinite scales nothing. max_norm: finite, \>= 0.
-    /// out_norm: of before. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
-    /// INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD), UNSUPPORTED (a gradient is not FLOAT32).
-    /// Since 0.1.
-    pub fn clip_grad_norm(&mut self, max_norm: f64) -> Result<f64> {
+    /// Bounds the gradients of all parameters, of any dtype; the same on every rank without an exchange, for
+    /// gradients are reduced. Results are rounded to nearest in the gradient's dtype.
+    /// CLIP_L2, CLIP_INFINITY: all are multiplied by min(1, bound / (norm + 1e-6)), as PyTorch's
+    /// clip_grad_norm_. The factor is float32 (float64 for FLOAT64 gradients).
+    /// CLIP_VALUE: each becomes the nearest number in \[-bound, bound\], as clip_grad_value_; NaN stays.
+    /// bound: finite, \>= 0. out_norm: the norm before, with CLIP_VALUE the infinity norm. A norm
+    /// that is NaN or infinite is returned with OK and scales nothing, and [`Ddp::step`](crate::Ddp::step) takes the
+    /// gradients as they are: look at it, or set the option NON_FINITE, by which [`DdpExchange::wait`](crate::DdpExchange::wait) refuses
+    /// such gradients. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT, INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD). Since 0.2.
+    pub fn clip_gradients(&mut self, clip: Clip, bound: f64) -> Result<f64> {
         let mut out_norm = 0f64;
-        check(unsafe { sys::shardrec_ddp_clip_grad_norm(self.raw, max_norm, &mut out_norm) })?;
+        check(unsafe { sys::shardrec_ddp_clip_gradients(self.raw, clip.raw(), bound, &mut out_norm) })?;
         Ok(out_norm)
     }
 
@@ -1218,10 +1225,11 @@ impl Ddp {
         check(unsafe { sys::shardrec_ddp_broadcast(self.raw, root) })
     }
 
-    /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
+    /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync, non_finite_steps; exchange_seconds (from
     /// the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
     /// exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
-    /// bytes_sent (to all peers), seconds (from sending to the end). Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
+    /// bytes_sent (to all peers), seconds (from sending to the end), saturated (numbers beyond float16's range
+    /// that DDP_COMPRESSION FLOAT16 made +-65504 on this rank). Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn statistics_json(&mut self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_ddp_statistics_json(self.raw, out) })

@@ -1,7 +1,7 @@
 // Made by bindings/tools/option_classes.py from bindings/shardrec.i; do not edit.
 //! A type per kind of options.
 
-use crate::enums::{Balance, Compression, DdpOrder, Divisor, Dtype, Engine, Init, JoinDivisor, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
+use crate::enums::{Balance, Compression, DdpOrder, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
 use crate::options::{Settings, Value};
 
 /// Options of the optimizer of tables. Unset ones have their defaults.
@@ -411,6 +411,18 @@ impl CollectionOptions {
         self.0.set(OptionKey::Device, Value::Integer(value));
         self
     }
+
+    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks. Kinds COLLECTION,
+    /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
+    /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
+    /// shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU.
+    /// DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of
+    /// weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+    #[must_use]
+    pub fn non_finite(mut self, value: NonFinite) -> Self {
+        self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
+        self
+    }
 }
 
 /// Options of a lookup. Unset ones have their defaults.
@@ -495,6 +507,18 @@ impl DdpOptions {
         self
     }
 
+    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks. Kinds COLLECTION,
+    /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
+    /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
+    /// shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU.
+    /// DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of
+    /// weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+    #[must_use]
+    pub fn non_finite(mut self, value: NonFinite) -> Self {
+        self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
+        self
+    }
+
     /// DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged.
     #[must_use]
     pub fn average(mut self, value: bool) -> Self {
@@ -548,7 +572,9 @@ impl DdpOptions {
     /// DDP_COMPRESSION: shardrec_compression, of FLOAT32 gradients on their way: NONE (default), FLOAT16 or BFLOAT16.
     /// Each rank's gradients are rounded, then added up in float32; where a bucket is added up in parts (more than
     /// two ranks, more than 256 KiB from a rank to all others together), the result, averaged, is rounded once more.
-    /// Gradients of other dtypes travel as they are.
+    /// With FLOAT16, where sums or DDP_FACTOR could exceed its range, that result is divided by a power of two before
+    /// it is rounded and multiplied by it behind: sums of finite halves are finite. Gradients of other dtypes travel
+    /// as they are.
     #[must_use]
     pub fn compression(mut self, value: Compression) -> Self {
         self.0.set(OptionKey::DdpCompression, Value::Integer(value.value()));
@@ -971,6 +997,18 @@ impl ScorerOptions {
     /// A value that is a real number, set or by default.
     pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
         self.0.real(key)
+    }
+
+    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks. Kinds COLLECTION,
+    /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
+    /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
+    /// shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU.
+    /// DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of
+    /// weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+    #[must_use]
+    pub fn non_finite(mut self, value: NonFinite) -> Self {
+        self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
+        self
     }
 
     /// SERVED_TABLES: shardrec_served_tables; default MEMORY.

@@ -199,6 +199,9 @@ class CollectionOptions : public detail::OptionsOf<CollectionOptions, SHARDREC_O
   }
   CollectionOptions &hierarchical(bool on) { return with(SHARDREC_OPTION_HIERARCHICAL, on); }
   CollectionOptions &device(int64_t number) { return with(SHARDREC_OPTION_DEVICE, number); }
+  CollectionOptions &non_finite(const Choice<shardrec_non_finite> &choice) {
+    return with(SHARDREC_OPTION_NON_FINITE, choice);
+  }
 };
 
 class LookupOptions : public detail::OptionsOf<LookupOptions, SHARDREC_OPTIONS_LOOKUP> {
@@ -209,6 +212,9 @@ class LookupOptions : public detail::OptionsOf<LookupOptions, SHARDREC_OPTIONS_L
 
 class DdpOptions : public detail::OptionsOf<DdpOptions, SHARDREC_OPTIONS_DDP> {
  public:
+  DdpOptions &non_finite(const Choice<shardrec_non_finite> &choice) {
+    return with(SHARDREC_OPTION_NON_FINITE, choice);
+  }
   DdpOptions &average(bool on) { return with(SHARDREC_OPTION_DDP_AVERAGE, on); }
   DdpOptions &broadcast(bool on) { return with(SHARDREC_OPTION_DDP_BROADCAST, on); }
   DdpOptions &factor(double factor) { return with(SHARDREC_OPTION_DDP_FACTOR, factor); }
@@ -302,6 +308,9 @@ class ScorerOptions : public detail::OptionsOf<ScorerOptions, SHARDREC_OPTIONS_S
     return with(SHARDREC_OPTION_TOP_LAYERS, top);
   }
   ScorerOptions &logits(bool on) { return with(SHARDREC_OPTION_LOGITS, on); }
+  ScorerOptions &non_finite(const Choice<shardrec_non_finite> &choice) {
+    return with(SHARDREC_OPTION_NON_FINITE, choice);
+  }
 };
 
 }  // namespace shardrec
