@@ -688,7 +688,7 @@ const (
 	CompressionNone Compression = 0
 	// CompressionFloat16 is SHARDREC_COMPRESSION_FLOAT16: 2 bytes, to nearest even: |error| <= max(2^-11 |x|,
 	// 2^-25); a finite |x| >= 65520 becomes 65504 with its sign and is counted (SHARDREC_STAT_SATURATED,
-	// "saturated" of shardrec_ddp_statistics); NaN and infinities stay.
+	// "saturated" of [Ddp.StatisticsJSON]); NaN and infinities stay.
 	CompressionFloat16 Compression = 1
 	// CompressionBfloat16 is SHARDREC_COMPRESSION_BFLOAT16: 2 bytes, to nearest even: |error| <= max(2^-8 |x|,
 	// 2^-134).

@@ -145,7 +145,7 @@ typedef enum shardrec_compression {
   SHARDREC_COMPRESSION_FLOAT16 = 1,  /* 2 bytes, to nearest even: |error| <= max(2^-11 |x|, 2^-25);
                                        a finite |x| >= 65520 becomes 65504 with its sign and is counted
                                        (SHARDREC_STAT_SATURATED, "saturated" of
-                                       shardrec_ddp_statistics); NaN and infinities stay */
+                                       shardrec_ddp_statistics_json); NaN and infinities stay */
   SHARDREC_COMPRESSION_BFLOAT16 = 2, /* 2 bytes, to nearest even: |error| <= max(2^-8 |x|, 2^-134) */
   SHARDREC_COMPRESSION_INT8 = 3, /* 1 byte, and a scale and an offset in float32 per row of a box
                                     (FBGEMM's row-wise 8 bits, TorchRec's quantized communication, but

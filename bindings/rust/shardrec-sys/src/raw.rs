@@ -308,7 +308,7 @@ const _: () = assert!(core::mem::size_of::<shardrec_divisor>() == 4);
 pub struct shardrec_compression(pub u32);
 /// float32, 4 bytes
 pub const SHARDREC_COMPRESSION_NONE: shardrec_compression = shardrec_compression(0);
-/// 2 bytes, to nearest even: |error| \<= max(2^-11 |x|, 2^-25); a finite |x| \>= 65520 becomes 65504 with its sign and is counted (SHARDREC_STAT_SATURATED, "saturated" of shardrec_ddp_statistics); NaN and infinities stay
+/// 2 bytes, to nearest even: |error| \<= max(2^-11 |x|, 2^-25); a finite |x| \>= 65520 becomes 65504 with its sign and is counted (SHARDREC_STAT_SATURATED, "saturated" of shardrec_ddp_statistics_json); NaN and infinities stay
 pub const SHARDREC_COMPRESSION_FLOAT16: shardrec_compression = shardrec_compression(1);
 /// 2 bytes, to nearest even: |error| \<= max(2^-8 |x|, 2^-134)
 pub const SHARDREC_COMPRESSION_BFLOAT16: shardrec_compression = shardrec_compression(2);

@@ -846,7 +846,7 @@ pub enum Compression {
     None,
     /// `SHARDREC_COMPRESSION_FLOAT16`: 2 bytes, to nearest even: |error| \<= max(2^-11 |x|, 2^-25); a finite |x| \>=
     /// 65520 becomes 65504 with its sign and is counted (SHARDREC_STAT_SATURATED, "saturated" of
-    /// shardrec_ddp_statistics); NaN and infinities stay.
+    /// [`Ddp::statistics_json`](crate::Ddp::statistics_json)); NaN and infinities stay.
     Float16,
     /// `SHARDREC_COMPRESSION_BFLOAT16`: 2 bytes, to nearest even: |error| \<= max(2^-8 |x|, 2^-134).
     Bfloat16,
