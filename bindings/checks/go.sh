@@ -45,7 +45,8 @@ go_example() (
   export PKG_CONFIG_PATH=${pc%/*} CGO_LDFLAGS="-Wl,-rpath,$(dirname "${pc%/*}")" GOPROXY=file://$work/go_user/proxy GONOSUMDB=shardrec.org \
     GOMODCACHE=$work/go_user/modules
   if grep -n unsafe examples/go/*/*.go; then return 1; fi
-  cp -r examples/go/dlrm "$user/dlrm" && cd "$user/dlrm" && go vet . && go build -o dlrm . || return
+  cp -r examples/go/first examples/go/dlrm "$user" && (cd "$user/first" && go vet . && go run . | grep '^last losses: ') || return
+  cd "$user/dlrm" && go vet . && go build -o dlrm . || return
   for what in train resume serve; do ./dlrm "$what" "$user/run" || return; done
   "$tool" launch --nproc 2 -- ./dlrm train "$user/processes" && ./dlrm train "$user/threads" &&
     "$tool" inspect "$user/threads" --diff "$user/processes" | grep '^the same: 34' || return

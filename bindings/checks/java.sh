@@ -117,6 +117,7 @@ java_example() (
   if grep -rnE 'Capi|java\.lang\.reflect|setAccessible' examples/java/src; then return 1; fi
   (($(wc -l <examples/java/src/main/java/org/example/Dlrm.java) <= 200)) && cp -r examples/java "$user/dlrm" && cd "$user/dlrm" &&
     maven -Dshardrec.repository="$work/repository" -Dshardrec.platform="linux-$(uname -m)" package || return
+  java -Xcheck:jni -cp "target/dlrm.jar:target/lib/*" org.example.First | grep '^last losses: ' || return
   dlrm=(java -Xcheck:jni -cp "target/dlrm.jar:target/lib/*" org.example.Dlrm)
   for what in train resume serve; do "${dlrm[@]}" $what "$user/run" || return; done | tee "$user/said" && cat >"$user/bounds" <<END || return
 step 50, 2 ranks: 0.71 0.75

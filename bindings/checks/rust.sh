@@ -43,8 +43,9 @@ rust_example() {
   local folder=$work/example registry run=$work/example/run step auc
   registry=(--config 'source.crates-io.replace-with="packaged"' --config "source.packaged.local-registry=\"$work/crates\"")
   rm -rf "$folder" && cp -r examples/rust "$folder" && rm -f "$folder/Cargo.lock" && mkdir "$run" || return
-  (cd "$folder" && rustfmt --check src/main.rs build.rs && cargo clippy --offline "${registry[@]}" -- -D warnings &&
-    cargo build --offline "${registry[@]}" && grep -q '^#!\[forbid(unsafe_code)\]' src/main.rs) || return
+  (cd "$folder" && rustfmt --check src/main.rs src/bin/first.rs build.rs && cargo clippy --offline "${registry[@]}" -- -D warnings &&
+    cargo build --offline "${registry[@]}" && grep -q '^#!\[forbid(unsafe_code)\]' src/main.rs) &&
+    "$CARGO_TARGET_DIR/debug/first" | grep '^last losses: ' || return
   same_run() { "$build/bin/shardrec" inspect "$1" --diff "$2" | tail -n 1 | grep '^the same: '; }  # DIR DIR
   local dlrm=$CARGO_TARGET_DIR/debug/dlrm launch=("$build/bin/shardrec" launch --nproc)
   "$build/bin/dlrm_cpp" train "$run/cpp" && "$dlrm" train "$run/threads" && same_run "$run/threads" "$run/cpp" &&
