@@ -226,7 +226,7 @@ TEST(DdpApi, ReducedGradientsThatAreNotFiniteAreRefusedOrSkippedOnAllRanks) {
       EXPECT_NE(set.values, values);
       EXPECT_EQ(set.gradients[2][3], 1);
       char* text = nullptr;
-      ASSERT_OK(shardrec_ddp_statistics(set.ddp, &text));
+      ASSERT_OK(shardrec_ddp_statistics_json(set.ddp, &text));
       EXPECT_EQ(nlohmann::json::parse(text)["non_finite_steps"], 1);
       shardrec_text_free(text);
       EXPECT_OK(shardrec_comm_close(comm));
