@@ -36,13 +36,13 @@ void Rank::ddp_call(Input& in) {
       const shardrec_tensor* parameter = or_null(in, matrix(in, false, 2, 3));
       const shardrec_tensor* gradient =
           in.one_in(2) ? nullptr : or_null(in, matrix(in, false, 2, 3));
-      int64_t index = 0;
+      int32_t index = 0;
       note(shardrec_ddp_add_parameter(ddp, name(in).c_str(), parameter, gradient,
                                       in.one_in(8) ? nullptr : &index));
       return;
     }
     case 3: {
-      int64_t first = 0;
+      int32_t first = 0;
       note(shardrec_ddp_add_mlp(ddp, name(in).c_str(), handle(in, &Rank::mlps_), &first));
       return;
     }

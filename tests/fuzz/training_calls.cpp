@@ -65,10 +65,10 @@ void Rank::step(Input& in) {
   note(shardrec_lookup_forward(lookup, 0, out));
   const shardrec_tensor* gradient = or_null(in, matrix(in, clean, batch_, shape_.width));
   note(shardrec_lookup_set_gradient(lookup, 0, gradient));
-  if (in.one_in(3))
-    note(shardrec_lookup_send_gradients(lookup, in.one_in(8) ? 1
-                                                : 0          ? SHARDREC_UPDATE_ACCUMULATE
-                                                             : SHARDREC_UPDATE_APPLY));
+  if (in.one_in(3)) {
+    note(shardrec_lookup_send_gradients(
+        lookup, in.one_in(8) ? SHARDREC_UPDATE_ACCUMULATE : SHARDREC_UPDATE_APPLY));
+  }
   note(in.one_in(6) ? shardrec_lookup_backward(lookup, SHARDREC_UPDATE_SKIP)
                     : shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
 }
@@ -110,10 +110,9 @@ void Rank::lookup_call(Input& in) {
           begin_batch(handle(in, &Rank::lookups_), {.batch_size = in.one_in(4) ? in.number() : 0}));
       return;
     case 8:
-      note(shardrec_lookup_send_gradients(handle(in, &Rank::lookups_),
-                                          static_cast<int32_t>(in.below(3)) - 1
-                                              ? SHARDREC_UPDATE_ACCUMULATE
-                                              : SHARDREC_UPDATE_APPLY));
+      note(shardrec_lookup_send_gradients(
+          handle(in, &Rank::lookups_),
+          as_enum<shardrec_update>(static_cast<int64_t>(in.below(5)) - 1)));
       return;
     default:
       note(shardrec_lookup_backward(handle(in, &Rank::lookups_), SHARDREC_UPDATE_APPLY));

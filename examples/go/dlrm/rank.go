@@ -142,7 +142,8 @@ func (r *rank) step(number int) error {
 		func() error { return r.lookup.SetGradient(0, pooled) },
 		func() error { return r.lookup.SendGradients(sr.UpdateApply) }, // travel while the bottom layers compute
 		func() error { return r.bottom.Backward(dense, sr.Tensor{}) },
-		r.ddp.End, r.lookup.Backward,
+		r.ddp.End,
+		func() error { return r.lookup.Backward(sr.UpdateApply) },
 		r.ddp.Wait, // the mean over the ranks is there
 		r.bottom.Step, r.top.Step,
 	)
