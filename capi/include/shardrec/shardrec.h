@@ -7,9 +7,10 @@
  * Conventions
  * - Handles are opaque tickets: any value may be passed, and a bad one is INVALID_HANDLE or CLOSED,
  *   never a crash. A handle from an out-parameter is owned by the caller, who destroys it once;
- *   destroy nulls the caller's copy, never blocks, takes part in no collective call, and may come
- *   in any order. A call in progress on a handle that is destroyed returns as if it had not been,
- *   or with CLOSED.
+ *   destroy nulls the caller's copy, waits for no other rank, takes part in no collective call, and may come
+ *   in any order. It returns at once, but for what a device was given to do (lookup.h, memory.h) and for
+ *   connections between processes, which can take a second (comm.h). A call in progress on a handle that is
+ *   destroyed returns as if it had not been, or with CLOSED.
  * - No handle belongs to a thread. A handle documented as "one thread at a time" returns BUSY to a
  *   second one.
  * - Text is UTF-8; names that contain NUL cannot be passed. Text comes back as char **, freed with

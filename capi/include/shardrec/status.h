@@ -3,8 +3,13 @@
  * Every function that can fail returns a shardrec_status. When it is not SHARDREC_OK, the calling
  * thread's error holds a sentence (what was wrong, where, what would be accepted) and, where they
  * are known, its parts, so that nobody has to parse the sentence. The error is valid until this
- * thread's next call that fails; a call that succeeds leaves it alone. A failed call changes
- * nothing: arguments, handles and tables are as they were before it.
+ * thread's next call that fails; a call that succeeds leaves it alone.
+ *
+ * After a failed call arguments, handles and tables are as they were before it, but for what comments of
+ * functions say: a communicator that died with it (status 200 to 299), an output that
+ * shardrec_lookup_forward had begun to write, rows of shardrec_collection_write_rows and _write_range that
+ * other ranks had taken already, tables that a load had begun to fill, parameters that a step inside
+ * backward (DDP_STEP_IN_BACKWARD) had reached.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_STATUS_H
