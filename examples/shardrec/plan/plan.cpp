@@ -14,6 +14,7 @@
 #include "command/numbers.h"
 #include "command/text_table.h"
 #include "command/user_error.h"
+#include "plan/picture.h"
 
 namespace shardrec::cli {
 namespace {
@@ -29,6 +30,7 @@ struct PlanOptions {
   double bag_length = 1;
   std::string balance = "bytes";
   std::string output;
+  std::string picture;
   bool json = false;
 };
 
@@ -199,18 +201,41 @@ void print_json(const Planned& planned) {
   std::cout << out.dump() << "\n";
 }
 
+Picture picture_of(const Planned& planned) {
+  Picture picture;
+  for (size_t t = 0; t < planned.tables.size(); ++t) {
+    const Table& table = planned.tables[t];
+    const auto& shape = planned.plan.at("tables").at(t);
+    PictureTable drawn{.name = table.name,
+                       .rows = shape.at("rows"),
+                       .dim = shape.at("dim"),
+                       .bytes = table.bytes.total(),
+                       .replicated = table.replicated};
+    for (const auto& [place, bytes] : table.boxes) {
+      drawn.boxes.push_back(
+          {place.rank, place.row, place.rows, place.col, place.cols, bytes.total()});
+    }
+    picture.tables.push_back(std::move(drawn));
+  }
+  for (const Bytes& rank : planned.by_rank) picture.bytes_by_rank.push_back(rank.total());
+  return picture;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw UserError(path + " cannot be written.");
+}
+
 int plan(const PlanOptions& options) {
   const Model model = read_json(options.model, Model::from_json);
   if (model.table_count() == 0) throw UserError(options.model + " has no tables to plan for.");
   const Plan made = make_plan(options, model);
   const std::string json = made.to_json();
-  if (!options.output.empty()) {
-    std::ofstream file(options.output, std::ios::binary);
-    file << json << "\n";
-    file.close();
-    if (!file) throw UserError(options.output + " cannot be written.");
-  }
+  if (!options.output.empty()) write_text(options.output, json + "\n");
   const Planned planned = read_plan(made, json);
+  if (!options.picture.empty()) write_text(options.picture, draw_plan(picture_of(planned)));
   if (options.json) {
     print_json(planned);
     return 0;
@@ -257,6 +282,8 @@ Run add_plan(CLI::App& app) {
   command->add_option("--balance", o.balance, "What is spread over the ranks: bytes or time")
       ->capture_default_str();
   command->add_option("--output", o.output, "File for the plan's JSON");
+  command->add_option("--picture", o.picture,
+                      "File for the plan as a picture (SVG): tables, their boxes, bytes of ranks");
   command->add_flag("--json", o.json,
                     "One line of JSON: the plan, and the bytes of each table and rank");
   return [options] { return plan(*options); };
