@@ -28,13 +28,13 @@ struct Group {
 };
 
 const Group& group_named(shardrec_mesh_group group) {
-  static constexpr auto operation = [](const char* name, uint32_t kind) {
+  static constexpr auto kOperation = [](const char* name, uint32_t kind) {
     return comm::Operation{
         .name = name, .kind = kind, .detail = 0, .deadline_kind = comm::DeadlineKind::kSetup};
   };
-  static constexpr Group kSharding{operation("mesh_comm (sharding group)", 1),
+  static constexpr Group kSharding{kOperation("mesh_comm (sharding group)", 1),
                                    &training::Mesh::sharding};
-  static constexpr Group kReplica{operation("mesh_comm (replica group)", 2),
+  static constexpr Group kReplica{kOperation("mesh_comm (replica group)", 2),
                                   &training::Mesh::replicas};
   switch (group) {
     case SHARDREC_MESH_GROUP_SHARDING:
