@@ -1408,8 +1408,8 @@ func (v TablePart) String() string {
 	return "TablePart(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Stat is the C API's shardrec_stat. What [Stat] tells of this rank, since creation. Counts and bytes are
-// whole numbers.
+// Stat is the C API's shardrec_stat. What [Collection.Stat] tells of this rank, since creation. Counts and
+// bytes are whole numbers.
 type Stat int32
 
 // Values of Stat.

@@ -123,6 +123,22 @@ TEST(PlanOnMesh, WhatDiffersIsAMismatchNamingTheRankOfTheWholeMesh) {
   });
 }
 
+TEST(PlanOnMesh, AMeshOnSomeRanksOnlyIsADisagreementOnAll) {
+  run_ranks(4, 2, [&](int number, shardrec_comm* comm) {
+    Rank rank(comm);
+    shardrec_plan* out = nullptr;
+    EXPECT_EQ(shardrec_plan_collective(comm, number == 2 ? nullptr : rank.mesh, rank.model, nullptr,
+                                       &out),
+              SHARDREC_DISAGREEMENT);
+    EXPECT_NE(
+        std::string(shardrec_last_error()).find("the mesh is NULL on rank 2 and given on rank 0"),
+        std::string::npos)
+        << shardrec_last_error();
+    EXPECT_EQ(out, nullptr);
+    EXPECT_EQ(rank.make("table_wise"), SHARDREC_OK) << shardrec_last_error();
+  });
+}
+
 TEST(PlanOnMesh, NeedsAMeshThatLives) {
   run_ranks(2, 2, [&](int, shardrec_comm* comm) {
     Rank rank(comm);

@@ -35,7 +35,7 @@ typedef enum shardrec_table_part {
   SHARDREC_TABLE_PART_FORCE_32 = 0x7fffffff
 } shardrec_table_part;
 
-/* What shardrec_stat tells of this rank, since creation. Counts and bytes are whole numbers. */
+/* What shardrec_collection_stat tells of this rank, since creation. Counts and bytes are whole numbers. */
 typedef enum shardrec_stat {
   SHARDREC_STAT_STEPS = 1,          /* applied updates (shardrec_collection_step) */
   SHARDREC_STAT_BYTES_TABLES = 2,   /* memory of own boxes and their state */

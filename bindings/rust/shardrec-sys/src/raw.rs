@@ -609,7 +609,7 @@ pub const SHARDREC_TABLE_STATE: shardrec_table_part = shardrec_table_part(1);
 pub const SHARDREC_TABLE_STATE_2: shardrec_table_part = shardrec_table_part(2);
 const _: () = assert!(core::mem::size_of::<shardrec_table_part>() == 4);
 
-/// What shardrec_stat tells of this rank, since creation. Counts and bytes are whole numbers.
+/// What shardrec_collection_stat tells of this rank, since creation. Counts and bytes are whole numbers.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_stat(pub u32);

@@ -1729,7 +1729,7 @@ impl TablePart {
     }
 }
 
-/// What shardrec_stat tells of this rank, since creation. Counts and bytes are whole numbers.
+/// What [`Collection::stat`](crate::Collection::stat) tells of this rank, since creation. Counts and bytes are whole numbers.
 /// The C API's `shardrec_stat`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
