@@ -3,6 +3,7 @@ package shardrec_test
 import (
 	"errors"
 	"io"
+	"math"
 	"testing"
 
 	. "shardrec.org/shardrec"
@@ -12,7 +13,7 @@ const rows, dim, ranks, batch, rate, table = 10, 4, 2, 2, 0.5, "usér 😀"
 
 var values, lengths = [][]int64{{1, 7, 1}, {7, 3, 3}}, [][]int64{{2, 1}, {1, 2}}
 
-// Two ranks train two steps around a refused batch; weights, the error's parts, and closing out of order.
+// Two ranks train two steps around refused batches; weights, the error's parts, and closing out of order.
 func TestTwoRanksTrainAroundARefusedBatch(t *testing.T) {
 	err := Run(ranks, func(comm *Comm) error { return trainRank(t, comm) })
 	if live := must(LiveObjects()); err != nil || live != 0 || Hash64(7, []byte("id")) != 0x6550b7d1d89c43a {
@@ -26,14 +27,17 @@ func trainRank(t *testing.T, comm *Comm) error {
 	model := must(NewModel())
 	err := errors.Join(comm.Set(CommPropertyStepSeconds, 60), model.SetOptimizer(sgd), model.AddFeature(must(model.AddTable(table, rows, dim, zeros)), "id", PoolingSum))
 	plan := must(NewCollectivePlan(comm, nil, model, rowWise))
-	tables := must(NewCollection(comm, nil, model, plan, nil))
+	tables := must(NewCollection(comm, nil, model, plan, new(CollectionOptions).NonFinite(NonFiniteError)))
 	lookup := must(NewLookup(tables, nil))
 	weights := make([]float32, rows*dim)
-	err = errors.Join(err, step(lookup, rank), refused(lookup, rank), step(lookup, rank), tables.ReadRange(0, TablePartWeights, 0, rows, Matrix(weights, rows, dim)))
+	err = errors.Join(err, step(lookup, rank), refused(lookup, rank), notFinite(lookup, rank), step(lookup, rank), tables.ReadRange(0, TablePartWeights, 0, rows, Matrix(weights, rows, dim)))
 	for i, want := range expected() {
 		if weights[i] != want || weights[7*dim] == 0 || must(tables.Step()) != 2 {
 			t.Errorf("rank %d: weight %d is %v, not %v, or not after two steps", rank, i, weights[i], want)
 		}
+	}
+	if bad := must(tables.Stat(StatTableNonFinite, 0)); bad != float64(rank) {
+		t.Errorf("rank %d counts %v batches with a NaN", rank, bad)
 	}
 	// Both ranks write row 9; the higher one's entry stays. Rank 0 reads rows 9 and 1.
 	mine, got := []float32{float32(rank + 1), 0, 0, 0}, make([]float32, 2*dim)
@@ -75,6 +79,22 @@ func refused(lookup *Lookup, rank int) error {
 		return errors.Join(errors.New("not the error of rank 1's third id"), err)
 	}
 	return nil
+}
+
+// Option NON_FINITE: both ranks hear where rank 1 has a NaN, and no row has changed.
+func notFinite(lookup *Lookup, rank int) error {
+	gradient := make([]float32, batch*dim)
+	err := errors.Join(lookup.Begin(Batch{Size: batch, Values: Vector(values[rank]), Lengths: Vector(lengths[rank])}), lookup.Forward(0, Matrix(gradient, batch, dim)))
+	if rank == 1 {
+		gradient[dim+2] = float32(math.NaN())
+	}
+	err = errors.Join(err, lookup.SetGradient(0, Matrix(gradient, batch, dim)))
+	refusal := lookup.Backward(UpdateApply)
+	var e *Error
+	if !errors.As(refusal, &e) || StatusOf(e) != StatusInvalidBatch || e.Rank == nil || *e.Rank != 1 || e.Position == nil || *e.Position != 1 || e.Table != table || e.Feature != "id" {
+		return errors.Join(errors.New("not the error of rank 1's second row"), err, refusal)
+	}
+	return err
 }
 
 // Three ranks exchange tensors; two of them in a part of their own.

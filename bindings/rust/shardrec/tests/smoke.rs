@@ -1,9 +1,9 @@
-//! Two ranks train two steps around a refused batch; weights, the error's parts, and dropping out of order.
+//! Two ranks train two steps around refused batches; weights, the error's parts, and dropping out of order.
 
 use shardrec::{
     hash64, live_objects, run, Batch, Collection, CollectionOptions, Comm, CommProperty, Dtype, ErrorKind,
-    Init, Lookup, Model, OptimizerOptions, OptionKey, Plan, PlanOptions, Pooling, Reduction,
-    RendezvousOptions, Result, Sharding, TableOptions, TablePart, Update, View, ViewMut,
+    Init, Lookup, Model, NonFinite, OptimizerOptions, OptionKey, Plan, PlanOptions, Pooling, Reduction,
+    RendezvousOptions, Result, Sharding, Stat, TableOptions, TablePart, Update, View, ViewMut,
 };
 
 const ROWS: usize = 10;
@@ -68,11 +68,14 @@ fn train_rank(comm: &Comm) -> Result<()> {
     let table = model.add_table(TABLE, ROWS as i64, DIM as i64, Some(&zeros))?;
     model.add_feature(table, "id", Pooling::Sum)?;
     let plan = Plan::collective(comm, None, &model, Some(&row_wise))?;
-    let mut tables = Collection::new(comm, None, &model, &plan, None)?;
+    let refusing = CollectionOptions::new().non_finite(NonFinite::Error);
+    let mut tables = Collection::new(comm, None, &model, &plan, Some(&refusing))?;
     let mut lookup = Lookup::new(&tables, None)?;
 
     step(&mut lookup, rank)?;
     refused(&mut lookup, rank);
+    not_finite(&mut lookup, rank)?;
+    assert_eq!(tables.stat(Stat::TableNonFinite, table)?, rank as f64);
     step(&mut lookup, rank)?;
     let mut weights = [0f32; ROWS * DIM];
     tables.read_range(
@@ -155,6 +158,21 @@ fn refused(lookup: &mut Lookup, rank: usize) {
     assert_eq!((e.kind, e.rank, e.position), (ErrorKind::InvalidBatch, Some(1), Some(2)), "{e}");
     assert_eq!((e.table.as_deref(), e.feature.as_deref()), (Some(TABLE), Some("id")), "{e}");
     assert!(e.operation.is_some(), "{e}");
+}
+
+/// Option NON_FINITE: both ranks hear where rank 1 has a NaN, and no row has changed.
+fn not_finite(lookup: &mut Lookup, rank: usize) -> Result<()> {
+    let mut gradient = [0f32; BATCH * DIM];
+    lookup.begin(&Batch::new(BATCH as i64, View::vector(&VALUES[rank]), View::vector(&LENGTHS[rank])))?;
+    lookup.forward(0, ViewMut::matrix(&mut gradient, BATCH, DIM))?;
+    if rank == 1 {
+        gradient[DIM + 2] = f32::NAN;
+    }
+    lookup.set_gradient(0, View::matrix(&gradient, BATCH, DIM))?;
+    let e = lookup.backward(Update::Apply).unwrap_err();
+    assert_eq!((e.kind, e.rank, e.position), (ErrorKind::InvalidBatch, Some(1), Some(1)), "{e}");
+    assert_eq!((e.table.as_deref(), e.feature.as_deref()), (Some(TABLE), Some("id")), "{e}");
+    Ok(())
 }
 
 /// Two steps of SGD on the whole table, in a plain loop.

@@ -5,7 +5,7 @@ import static org.shardrec.Checks.*;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 
-/** Two ranks train two steps around a refused batch; weights, the error's parts, and closing out of order. */
+/** Two ranks train two steps around refused batches; weights, the error's parts, and closing out of order. */
 public final class SmokeTest {
   static final int ROWS = 10, DIM = 4, RANKS = 2, BATCH = 2;
   static final double RATE = 0.5;
@@ -30,11 +30,14 @@ public final class SmokeTest {
     model.setOptimizer(sgd);
     model.addFeature(model.addTable(TABLE, ROWS, DIM, zeros), "id", Pooling.SUM);
     Plan plan = Plan.collective(comm, null, model, rowWise);
-    EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null);
+    EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan,
+        new CollectionOptions().nonFinite(NonFinite.ERROR));
     Lookup lookup = new Lookup(tables, null);
 
     step(lookup, rank);
     refused(lookup, rank);
+    notFinite(lookup, rank);
+    check(tables.stat(Stat.TABLE_NON_FINITE, 0) == rank, "batches with a NaN are not counted");
     step(lookup, rank);
 
     FloatBuffer weights = Tensor.floats(ROWS * DIM);
@@ -116,6 +119,22 @@ public final class SmokeTest {
     } catch (ShardRecException e) {
       check(e.status() == Status.INVALID_BATCH && e.rank().orElse(-1) == 1 && e.position().orElse(-1) == 2
           && TABLE.equals(e.table()) && "id".equals(e.feature()) && e.operation() != null, e.getMessage());
+    }
+  }
+
+  /** Option NON_FINITE: both ranks hear where rank 1 has a NaN, and no row has changed. */
+  static void notFinite(Lookup lookup, int rank) {
+    FloatBuffer gradient = Tensor.floats(BATCH * DIM);
+    lookup.begin(new Batch(BATCH, Tensor.vector(Tensor.longs(VALUES[rank])), Tensor.vector(Tensor.longs(LENGTHS[rank]))));
+    lookup.forward(0, Tensor.matrix(gradient, BATCH, DIM));
+    if (rank == 1) gradient.put(DIM + 2, Float.NaN);
+    lookup.setGradient(0, Tensor.matrix(gradient, BATCH, DIM));
+    try {
+      lookup.backward(Update.APPLY);
+      throw new AssertionError("a NaN was accepted");
+    } catch (ShardRecException e) {
+      check(e.status() == Status.INVALID_BATCH && e.rank().orElse(-1) == 1 && e.position().orElse(-1) == 1
+          && TABLE.equals(e.table()) && "id".equals(e.feature()), e.getMessage());
     }
   }
 
