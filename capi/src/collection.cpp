@@ -1,6 +1,9 @@
 #include "shardrec/collection.h"
 
+#include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "core/tensor.h"
 #include "embedding/rows/row_list.h"
@@ -39,6 +42,42 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
 }
 
 namespace {
+
+constexpr comm::Operation kCreate{.name = "collection_create",
+                                  .kind = static_cast<uint32_t>(CommCall::kCollectionCreate),
+                                  .detail = 0,
+                                  .deadline_kind = comm::DeadlineKind::kSetup};
+
+// What a rank brings to shardrec_collection_create. Copies: the collective part must not keep other threads
+// from the caller's handles.
+struct CollectionRequest {
+  std::optional<training::Mesh> groups;
+  plan::Model model;
+  plan::Plan plan;
+  embedding::CollectionOptions options;
+};
+
+CollectionRequest read_request(const Use<shardrec_comm>& use, shardrec_mesh* mesh,
+                               const shardrec_model* model, const shardrec_plan* plan,
+                               const shardrec_options* options) {
+  CollectionRequest request;
+  request.groups = groups_of(use, mesh);
+  request.options = collection_options(options);
+  request.model = *enter(model, Access::kExclusive);
+  request.plan = enter(plan, Access::kExclusive)->plan;
+  return request;
+}
+
+std::unique_ptr<training::Tables> make_tables(const Use<shardrec_comm>& use,
+                                              CollectionRequest& request) {
+  const auto& world = use->membership->share();
+  if (!request.groups) {
+    return std::make_unique<training::Tables>(world, request.model, request.plan, request.options);
+  }
+  if (request.options.threads == 0) request.options.threads = world->default_threads();
+  return std::make_unique<training::Tables>(world, *request.groups, use->collectives, kCreate,
+                                            request.model, request.plan, request.options);
+}
 
 // The matrix of a read or a write; none is needed for no rows.
 core::Matrix rows_view(const embedding::Collection& collection, const embedding::RowRange& range,
@@ -163,31 +202,19 @@ shardrec_status shardrec_collection_create(shardrec_comm* comm, shardrec_mesh* m
                                            const shardrec_options* options,
                                            shardrec_collection** out) {
   return guard([&] {
-    require_out(out, "out");
     const auto use = enter(comm, Access::kExclusive);
-    const std::optional<training::Mesh> groups = groups_of(use, mesh);
     collective_call(use, "collection_create", [&] {
-      embedding::CollectionOptions settings = collection_options(options);
-      // Copies: the collective part must not keep other threads from the caller's handles.
-      const plan::Model tables = *enter(model, Access::kExclusive);
-      const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
-      Reserved<shardrec_collection> reserved;
-      // Before the collective part: what fails behind it fails on this rank alone.
+      CollectionRequest own;
+      std::optional<Reserved<shardrec_collection>> reserved;
+      comm::agree_on_same(use->collectives, kCreate, [&] {
+        require_out(out, "out");
+        own = read_request(use, mesh, model, plan, options);
+        reserved.emplace();
+        return std::vector<comm::SharedValue>{{"mesh (NULL or given)", own.groups.has_value()}};
+      });
       auto object = std::make_shared<CollectionObject>(use->membership);
-      if (groups) {
-        comm::Communicator& world = use->membership->communicator();
-        if (settings.threads == 0) settings.threads = world.default_threads();
-        constexpr comm::Operation kCreate{.name = "collection_create",
-                                          .kind = static_cast<uint32_t>(CommCall::kMeshCollection),
-                                          .detail = 0,
-                                          .deadline_kind = comm::DeadlineKind::kSetup};
-        object->set_tables(std::make_unique<training::Tables>(
-            use->membership->share(), *groups, use->collectives, kCreate, tables, boxes, settings));
-      } else {
-        object->set_tables(
-            std::make_unique<training::Tables>(use->membership->share(), tables, boxes, settings));
-      }
-      reserved.publish(out, std::move(object));
+      object->set_tables(make_tables(use, own));
+      reserved->publish(out, std::move(object));
     });
   });
 }

@@ -62,14 +62,15 @@ shardrec_status shardrec_mesh_create(shardrec_comm* comm, int32_t sharding_group
     const auto use = enter(comm, Access::kExclusive);
     Reserved<shardrec_mesh> reserved;
     collective_call(use, "mesh_create", [&] {
-      // Both arguments are compared, so that no rank waits in a group that its peers do not form.
-      const comm::Operation create{
-          .name = "mesh_create",
-          .kind = static_cast<uint32_t>(CommCall::kMeshCreate),
-          .detail = uint64_t{static_cast<uint32_t>(sharding_group_size)} << 8 |
-                    static_cast<uint64_t>(placement),
-          .deadline_kind = comm::DeadlineKind::kSetup};
-      use->collectives.barrier(create);
+      constexpr comm::Operation kCreate{.name = "mesh_create",
+                                        .kind = static_cast<uint32_t>(CommCall::kMeshCreate),
+                                        .detail = 0,
+                                        .deadline_kind = comm::DeadlineKind::kSetup};
+      // No rank waits in a group that its peers do not form.
+      const comm::SharedValue shared[] = {
+          {"sharding_group_size", static_cast<uint64_t>(sharding_group_size)},
+          {"option PLACEMENT", static_cast<uint64_t>(placement)}};
+      comm::require_same(use->collectives, kCreate, shared);
       auto object = std::make_shared<MeshObject>(use->membership);
       object->mesh =
           training::make_mesh(use->membership->communicator(), sharding_group_size, placement);

@@ -5,7 +5,6 @@
 
 #include "guard.h"
 #include "objects/comm_object.h"
-#include "objects/mesh_object.h"
 #include "objects/model_object.h"
 #include "options.h"
 #include "plan/find.h"
@@ -76,18 +75,7 @@ shardrec_status shardrec_plan_collective(shardrec_comm* comm, shardrec_mesh* mes
                                          const shardrec_options* options, shardrec_plan** out) {
   return guard([&] {
     const auto use = enter(comm, Access::kExclusive);
-    const auto groups = groups_of(use, mesh);
-    collective_call(use, "plan_collective", [&] {
-      const shardrec::comm::Communicator& communicator = use->membership->communicator();
-      const shardrec::comm::Communicator& planned = groups ? *groups->sharding : communicator;
-      plan_together(
-          {.collectives = use->collectives,
-           .first_operation = static_cast<uint32_t>(CommCall::kPlan),
-           .rank = communicator.rank(),
-           .topology = {.ranks = planned.size(), .ranks_per_node = planned.ranks_per_node()},
-           .on_mesh = groups.has_value()},
-          model, options, out);
-    });
+    collective_call(use, "plan_collective", [&] { plan_together(use, mesh, model, options, out); });
   });
 }
 

@@ -5,19 +5,29 @@
 #include <utility>
 
 #include "guard.h"
+#include "objects/mesh_object.h"
 #include "options.h"
 
 namespace shardrec::capi {
 
-void plan_together(const planner::Planners& planners, const shardrec_model* model,
+void plan_together(const Use<shardrec_comm>& comm, shardrec_mesh* mesh, const shardrec_model* model,
                    const shardrec_options* options, shardrec_plan** out) {
+  const comm::Communicator& world = comm->membership->communicator();
   std::optional<Reserved<shardrec_plan>> reserved;
   auto planned = planner::plan_together(
-      planners,
+      {.collectives = comm->collectives,
+       .first_operation = static_cast<uint32_t>(CommCall::kPlan),
+       .rank = world.rank()},
       [&]() -> planner::PlanRequest {
         require_out(out, "out");
+        const auto groups = groups_of(comm, mesh);
         plan::Model own = *enter(model, Access::kExclusive);
-        return {.model = std::move(own), .options = plan_options(options)};
+        planner::PlanOptions settings = plan_options(options);
+        settings.on_mesh = groups.has_value();
+        const comm::Communicator& ranks = groups ? *groups->sharding : world;
+        return {.model = std::move(own),
+                .options = settings,
+                .topology = {.ranks = ranks.size(), .ranks_per_node = ranks.ranks_per_node()}};
       },
       [&] { reserved.emplace(); });
   reserved->publish(out, std::make_shared<PlanObject>(std::move(planned)));

@@ -37,7 +37,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
       communicator_->open_channel(comm::Purpose::kControl), rank, size);
   std::shared_ptr<comm::Channel> channel = communicator_->open_channel(comm::Purpose::kOutput);
 
-  comm::agree(*collectives_, kCreate, [&] {
+  comm::agree_on_same(*collectives_, kCreate, [&] {
     compute::require_cpu_target();
     if (plan.topology.ranks != size) {
       core::fail(SHARDREC_INVALID_ARGUMENT,
@@ -69,8 +69,8 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     bodies_ = comm::make_carrier(*backend_);
     ordered_ = std::make_unique<OrderedChannel>(std::move(channel), size, *bodies_);
     counters_.clock = backend_->time_operations(counters_.nanoseconds);
+    return shared_values(plan);
   });
-  check_agreement(plan);
   const GatheredNeeds needs(*collectives_, kCreate, rank, host_bytes(*layout_, options_));
   comm::agree(*collectives_, kCreate, [&] { needs.check(); });
   comm::agree(*collectives_, kCreate, [&] {
@@ -106,14 +106,14 @@ bool Collection::sums_on_nodes() const {
          options_.hierarchical.value_or(communicator_->ranks_in_process() < communicator_->size());
 }
 
-void Collection::check_agreement(const plan::Plan& plan) {
+std::vector<comm::SharedValue> Collection::shared_values(const plan::Plan& plan) const {
   std::vector<comm::SharedValue> values = {
       {"model", plan::model_fingerprint(model())},
       {"plan", plan::plan_fingerprint(plan, model())},
       {"option LOOKUPS", static_cast<uint64_t>(options_.lookups)},
       {"option HIERARCHICAL", static_cast<uint64_t>(sums_on_nodes())}};
   for (const comm::SharedValue& option : shared_options(options_)) values.push_back(option);
-  comm::require_same(*collectives_, kCreate, values);
+  return values;
 }
 
 int64_t Collection::table_bytes() const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/bodies/carrier.h"
+#include "comm/collective/agree.h"
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
@@ -89,7 +90,7 @@ class Collection {
 
  private:
   bool sums_on_nodes() const;
-  void check_agreement(const plan::Plan& plan);
+  std::vector<comm::SharedValue> shared_values(const plan::Plan& plan) const;
 
   std::shared_ptr<comm::Communicator> communicator_;
   CollectionOptions options_;

@@ -114,11 +114,11 @@ void check_options(const std::vector<Summary>& summaries) {
 }
 
 // Sharding groups of a mesh may lie on nodes in different ways: then each rank is its own node.
-Topology topology_of(const Planners& planners, const std::vector<Summary>& summaries) {
+Topology topology_of(int32_t ranks, const std::vector<Summary>& summaries) {
   const int32_t per_node = summaries[0].ranks_per_node;
   const bool same = std::all_of(summaries.begin(), summaries.end(),
                                 [&](const Summary& s) { return s.ranks_per_node == per_node; });
-  return {.ranks = planners.topology.ranks, .ranks_per_node = same ? per_node : 1};
+  return {.ranks = ranks, .ranks_per_node = same ? per_node : 1};
 }
 
 }  // namespace
@@ -128,13 +128,14 @@ plan::PlannedModel plan_together(const Planners& planners, core::FunctionRef<Pla
   comm::Collectives& collectives = planners.collectives;
   plan::PlannedModel planned;
   Summary mine;
-  mine.ranks_per_node = planners.topology.ranks_per_node;
+  int32_t ranks = 0;
   comm::agree(collectives, operation_of(planners, Step::kArguments), [&] {
     PlanRequest own = request();
     planned.model = std::move(own.model);
     mine.model = plan::model_fingerprint(planned.model);
     mine.options = own.options;
-    mine.options.on_mesh = planners.on_mesh;
+    mine.ranks_per_node = own.topology.ranks_per_node;
+    ranks = own.topology.ranks;
   });
   const std::vector<Summary> summaries = gather_summaries(planners, mine);
   check_models(planners, planned.model, summaries);
@@ -143,7 +144,7 @@ plan::PlannedModel plan_together(const Planners& planners, core::FunctionRef<Pla
   std::string text;
   comm::agree(collectives, operation_of(planners, Step::kMake), [&] {
     if (planners.rank != 0) return;
-    planned.plan = make_plan(planned.model, topology_of(planners, summaries), mine.options);
+    planned.plan = make_plan(planned.model, topology_of(ranks, summaries), mine.options);
     text = plan::plan_to_json(planned.plan, planned.model);
   });
   const auto messages =

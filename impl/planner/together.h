@@ -19,16 +19,15 @@ struct Planners {
   comm::Collectives& collectives;  // of all who get the plan
   uint32_t first_operation = 0;
   int rank = 0;  // this rank's, among those of the collectives
-  // As this rank sees the plan's ranks: those of the communicator, or of its sharding group. Where
-  // ranks see different ranks_per_node, the plan has one rank per node.
-  Topology topology{};
-  bool on_mesh = false;
 };
 
 // What a rank brings.
 struct PlanRequest {
   Model model;
   PlanOptions options;
+  // As this rank sees the plan's ranks: those of the communicator, or of its sharding group. Where
+  // ranks see different ranks_per_node, the plan has one rank per node.
+  Topology topology{};
 };
 
 // Collective. request() and then, once the plan is there, ready() are called on every rank; what

@@ -68,14 +68,17 @@ std::shared_ptr<embedding::Collection> make_replica(const MeshRanks& own, const 
 std::shared_ptr<embedding::Collection> make_collection(
     const MeshRanks& mesh, const plan::Model& model, const plan::Plan& plan,
     const embedding::CollectionOptions& options) {
-  comm::agree(mesh.ranks, mesh.operation, [&] { refuse_replicated_tables(model, plan); });
   // The collection itself compares inside its sharding group only.
-  std::vector<comm::SharedValue> values = {{"model", plan::model_fingerprint(model)},
-                                           {"plan", plan::plan_fingerprint(plan, model)}};
-  for (const comm::SharedValue& option : embedding::shared_options(options)) {
-    values.push_back(option);
-  }
-  comm::require_same(mesh.ranks, mesh.operation, values);
+  comm::agree_on_same(mesh.ranks, mesh.operation, [&] {
+    refuse_replicated_tables(model, plan);
+    plan::check_tiling(plan, model);
+    std::vector<comm::SharedValue> values = {{"model", plan::model_fingerprint(model)},
+                                             {"plan", plan::plan_fingerprint(plan, model)}};
+    for (const comm::SharedValue& option : embedding::shared_options(options)) {
+      values.push_back(option);
+    }
+    return values;
+  });
   require_room(mesh, model, plan, options);
   return make_replica(mesh, model, plan, options);
 }

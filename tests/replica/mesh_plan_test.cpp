@@ -139,6 +139,28 @@ TEST(PlanOnMesh, AMeshOnSomeRanksOnlyIsADisagreementOnAll) {
   });
 }
 
+TEST(PlanOnMesh, AMeshOfAnotherCommunicatorOnOneRankIsEveryRanksError) {
+  run_ranks(4, 2, [&](int number, shardrec_comm* comm) {
+    SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
+    shardrec_comm* other = nullptr;
+    SR_EXPECT_OK(shardrec_comm_split(comm, 0, 0, &other));
+    {
+      Rank rank(comm);
+      const Rank of_other(other);
+      shardrec_plan* out = nullptr;
+      EXPECT_EQ(shardrec_plan_collective(comm, number == 2 ? of_other.mesh : rank.mesh, rank.model,
+                                         nullptr, &out),
+                SHARDREC_INVALID_ARGUMENT);
+      const std::string sentence = shardrec_last_error();
+      EXPECT_NE(sentence.find("rank 2: the mesh was made of another communicator"),
+                std::string::npos)
+          << sentence;
+      EXPECT_EQ(rank.make("table_wise"), SHARDREC_OK) << shardrec_last_error();
+    }
+    shardrec_comm_destroy(&other);
+  });
+}
+
 TEST(PlanOnMesh, NeedsAMeshThatLives) {
   run_ranks(2, 2, [&](int, shardrec_comm* comm) {
     Rank rank(comm);

@@ -78,8 +78,9 @@ class MeshRank {
     create_collection();
     if (status_ == SHARDREC_OK) create_lookup();
   }
-  shardrec_status create_collection() {
-    status_ = shardrec_collection_create(comm_, mesh_, model_, plan_, options_, &tables_);
+  shardrec_status create_collection() { return create_collection(mesh_); }
+  shardrec_status create_collection(shardrec_mesh* mesh) {
+    status_ = shardrec_collection_create(comm_, mesh, model_, plan_, options_, &tables_);
     return status_;
   }
   void create_lookup() { SR_EXPECT_OK(shardrec_lookup_create(tables_, nullptr, &lookup_)); }
@@ -87,6 +88,7 @@ class MeshRank {
   shardrec_status status() const { return status_; }
   int32_t replica() const { return replica_; }
   shardrec_mesh* mesh() { return mesh_; }
+  const shardrec_plan* plan() const { return plan_; }
   shardrec_collection* tables() { return tables_; }
 
   shardrec_lookup* lookup() { return lookup_; }

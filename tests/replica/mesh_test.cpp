@@ -148,6 +148,66 @@ TEST(Mesh, GroupsThatDoNotDivideTheRanksAreRefused) {
   });
 }
 
+TEST(Mesh, SizesAndPlacementsThatDifferAreADisagreementOnAllRanks) {
+  run_ranks(4, 2, [&](int rank, shardrec_comm* comm) {
+    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
+    const MeshRank other_size(comm, {.group = rank == 2 ? 4 : 2});
+    EXPECT_EQ(other_size.status(), SHARDREC_DISAGREEMENT);
+    EXPECT_NE(std::string(shardrec_last_error())
+                  .find("rank 2 gave mesh_create another "
+                        "sharding_group_size than rank 0"),
+              std::string::npos)
+        << shardrec_last_error();
+    const MeshRank other_placement(comm,
+                                   {.placement = rank == 1 ? SHARDREC_PLACEMENT_INTRA_NODE_SHARD
+                                                           : SHARDREC_PLACEMENT_INTRA_NODE_SYNC});
+    EXPECT_EQ(other_placement.status(), SHARDREC_DISAGREEMENT);
+    const MeshRank again(comm, {});
+    SR_EXPECT_OK(again.status());
+  });
+}
+
+TEST(Mesh, ACollectionWithAMeshOnSomeRanksOnlyIsADisagreementOnAll) {
+  run_ranks(4, 2, [&](int rank, shardrec_comm* comm) {
+    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
+    MeshRank one(comm, {});
+    SR_OK(one.status());
+    for (const int without : {0, 2}) {
+      EXPECT_EQ(one.create_collection(rank == without ? nullptr : one.mesh()),
+                SHARDREC_DISAGREEMENT);
+      const std::string sentence = shardrec_last_error();
+      EXPECT_NE(sentence.find("another mesh (NULL or given) than rank 0"), std::string::npos)
+          << sentence;
+      int64_t failed_rank = -1;
+      shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank);
+      EXPECT_EQ(failed_rank, without == 0 ? 1 : without);
+      EXPECT_EQ(one.tables(), nullptr);
+    }
+    one.create();
+    SR_OK(one.status());
+    one.step(rank, 1);
+    SR_EXPECT_OK(shardrec_collection_sync_replicas(one.tables()));
+  });
+}
+
+TEST(Mesh, APlanForOtherTablesThanTheModelsIsRefusedOnAllRanks) {
+  run_ranks(4, 2, [&](int, shardrec_comm* comm) {
+    MeshRank one(comm, {});
+    SR_OK(one.status());
+    shardrec_model* empty = nullptr;
+    SR_OK(shardrec_model_create(nullptr, &empty));
+    shardrec_collection* tables = nullptr;
+    EXPECT_EQ(shardrec_collection_create(comm, one.mesh(), empty, one.plan(), nullptr, &tables),
+              SHARDREC_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(shardrec_last_error()).find("the plan is for 1 tables"),
+              std::string::npos)
+        << shardrec_last_error();
+    shardrec_model_destroy(&empty);
+    one.create();
+    SR_EXPECT_OK(one.status());
+  });
+}
+
 TEST(Mesh, ReplicatedTablesAreUnsupportedWithTheirName) {
   run_ranks(4, 2, [&](int, shardrec_comm* comm) {
     const Rank rank(comm, {.sharding = SHARDREC_SHARDING_DATA_PARALLEL});

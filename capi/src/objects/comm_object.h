@@ -48,7 +48,7 @@ enum class CommCall : uint32_t {
   kReduceScatter,
   kAllToAll,
   kSplit,
-  kMeshCollection,
+  kCollectionCreate,
 };
 
 // An operation of the handle under its step deadline.

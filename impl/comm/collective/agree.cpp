@@ -71,21 +71,72 @@ std::string encode(const core::Error* error) {
                     core::sentence("rank ", rank, ": ", texts[0]), std::move(parts));
 }
 
-}  // namespace
+// Throws DISAGREEMENT for the first rank whose values, behind the first `skipped` bytes of its message, are
+// others than rank 0's. Allocates nothing where there is none: it may follow a call's last exchange, behind
+// which nothing may fail on one rank alone.
+void compare_values(const Operation& operation, std::span<const SharedValue> values,
+                    std::span<const ConstBytes> messages, size_t skipped) {
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    if (messages[rank].size() != skipped + values.size() * sizeof(uint64_t)) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", rank, " sent a malformed message in ", operation.name),
+                 {.rank = static_cast<int64_t>(rank), .operation = operation.name});
+    }
+    const ConstBytes theirs = messages[rank].subspan(skipped);
+    const auto differing = std::ranges::mismatch(theirs, messages[0].subspan(skipped)).in1;
+    if (differing == theirs.end()) continue;
+    const SharedValue& what =
+        values[static_cast<size_t>(differing - theirs.begin()) / sizeof(uint64_t)];
+    const std::string table(what.table);
+    const std::string whose = table.empty() ? table : core::sentence(" of table \"", table, "\"");
+    throw AgreedError(
+        SHARDREC_DISAGREEMENT,
+        core::sentence("rank ", rank, " gave ", operation.name, " another ", what.name, whose,
+                       " than rank 0: they must be the same on all ranks"),
+        {.rank = static_cast<int64_t>(rank), .table = table, .operation = operation.name});
+  }
+}
 
-void agree(Collectives& collectives, const Operation& operation, core::FunctionRef<void()> work) {
-  std::optional<core::Error> mine;
+// What this rank's work threw; none where it returned.
+std::optional<core::Error> error_of(const Operation& operation, core::FunctionRef<void()> work) {
   try {
     work();
   } catch (const core::Error& error) {
-    mine = error;
+    return error;
   } catch (const std::bad_alloc&) {
-    mine =
-        core::Error(SHARDREC_OUT_OF_MEMORY, core::sentence("memory ran out in ", operation.name));
+    return core::Error(SHARDREC_OUT_OF_MEMORY,
+                       core::sentence("memory ran out in ", operation.name));
   } catch (const std::exception& error) {
-    mine = core::Error(SHARDREC_INTERNAL, error.what());
+    return core::Error(SHARDREC_INTERNAL, error.what());
   }
-  const std::string message = encode(mine ? &*mine : nullptr);
+  return std::nullopt;
+}
+
+std::vector<uint64_t> numbers_of(std::span<const SharedValue> values) {
+  std::vector<uint64_t> numbers;
+  for (const SharedValue& shared : values) numbers.push_back(shared.value);
+  return numbers;
+}
+
+}  // namespace
+
+void agree(Collectives& collectives, const Operation& operation, core::FunctionRef<void()> work) {
+  agree_on_same(collectives, operation, [&] {
+    work();
+    return std::vector<SharedValue>();
+  });
+}
+
+// A message is a note and, where the note is of no error, the values.
+void agree_on_same(Collectives& collectives, const Operation& operation,
+                   core::FunctionRef<std::vector<SharedValue>()> work) {
+  std::vector<SharedValue> values;
+  const std::optional<core::Error> mine = error_of(operation, [&] { values = work(); });
+  std::string message = encode(mine ? &*mine : nullptr);
+  const std::vector<uint64_t> numbers = numbers_of(values);
+  for (const std::byte each : std::as_bytes(std::span(numbers))) {
+    message.push_back(static_cast<char>(each));
+  }
   const auto messages = collectives.all_gather(operation, std::as_bytes(std::span(message)));
   for (size_t rank = 0; rank < messages.size(); ++rank) {
     Note note;
@@ -99,34 +150,14 @@ void agree(Collectives& collectives, const Operation& operation, core::FunctionR
       throw_note(note, messages[rank], static_cast<int>(rank));
     }
   }
+  compare_values(operation, values, messages, sizeof(Note));
 }
 
 void require_same(Collectives& collectives, const Operation& operation,
                   std::span<const SharedValue> values) {
-  std::vector<uint64_t> mine;
-  for (const SharedValue& shared : values) mine.push_back(shared.value);
-  const auto messages = collectives.all_gather(operation, std::as_bytes(std::span(mine)));
-  std::vector<uint64_t> first(values.size());
-  std::vector<uint64_t> theirs(values.size());
-  for (size_t rank = 0; rank < messages.size(); ++rank) {
-    if (messages[rank].size() != values.size() * sizeof(uint64_t)) {
-      core::fail(SHARDREC_CORRUPT_DATA,
-                 core::sentence("rank ", rank, " sent a malformed message in ", operation.name),
-                 {.rank = static_cast<int64_t>(rank), .operation = operation.name});
-    }
-    std::memcpy(theirs.data(), messages[rank].data(), messages[rank].size());
-    if (rank == 0) first = theirs;
-    const auto differing = std::mismatch(theirs.begin(), theirs.end(), first.begin()).first;
-    if (differing == theirs.end()) continue;
-    const SharedValue& what = values[static_cast<size_t>(differing - theirs.begin())];
-    const std::string table(what.table);
-    const std::string whose = table.empty() ? table : core::sentence(" of table \"", table, "\"");
-    throw AgreedError(
-        SHARDREC_DISAGREEMENT,
-        core::sentence("rank ", rank, " gave ", operation.name, " another ", what.name, whose,
-                       " than rank 0: they must be the same on all ranks"),
-        {.rank = static_cast<int64_t>(rank), .table = table, .operation = operation.name});
-  }
+  const std::vector<uint64_t> mine = numbers_of(values);
+  compare_values(operation, values,
+                 collectives.all_gather(operation, std::as_bytes(std::span(mine))), 0);
 }
 
 void require_same_text(Collectives& collectives, const Operation& operation, const char* what,

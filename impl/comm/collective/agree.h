@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
@@ -30,6 +31,11 @@ struct SharedValue {
   uint64_t value;
   std::string_view table = {};  // whose value it is; empty: of no single table
 };
+
+// agree(), and require_same() of what work returns, in one exchange: where no work threw, the values are
+// compared. Collective.
+void agree_on_same(Collectives& collectives, const Operation& operation,
+                   core::FunctionRef<std::vector<SharedValue>()> work);
 
 // Compares the values of all ranks, which list the same names. Where one differs, every rank throws
 // DISAGREEMENT for the lowest rank that brings another than rank 0. Collective.
