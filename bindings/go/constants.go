@@ -33,7 +33,7 @@ const (
 	// why.
 	StatusUnsupported Status = 8
 	// StatusDisagreement is SHARDREC_DISAGREEMENT: the ranks asked for different things, which is said to all of
-	// them: nothing was done on any, and all may go on.
+	// them: no rank has done any of it, and all may go on.
 	StatusDisagreement Status = 9
 	// StatusOutOfMemory is SHARDREC_OUT_OF_MEMORY.
 	StatusOutOfMemory Status = 100
@@ -725,7 +725,8 @@ type NonFinite int32
 const (
 	// NonFiniteAllow is SHARDREC_NON_FINITE_ALLOW: nobody looks; they go into rows, values and outputs.
 	NonFiniteAllow NonFinite = 0
-	// NonFiniteError is SHARDREC_NON_FINITE_ERROR: the call is refused with the place, and nothing has changed.
+	// NonFiniteError is SHARDREC_NON_FINITE_ERROR: the call is refused with the place; no table or parameter
+	// changes.
 	NonFiniteError NonFinite = 1
 	// NonFiniteSkip is SHARDREC_NON_FINITE_SKIP: no rank applies the step; calls return OK, and it is counted.
 	NonFiniteSkip NonFinite = 2
@@ -966,7 +967,7 @@ const (
 	OptionDeduplicate Option = 406
 	// OptionForwardCompression is SHARDREC_OPTION_FORWARD_COMPRESSION: i64, [Compression], of the output
 	// exchange: sums per bag and box, before they are added up and divided by MEAN; rows of sequences. Default
-	// NONE, which costs nothing; any other costs time where ranks share a machine; the same on all ranks.
+	// NONE, which costs no time; any other does where ranks share a machine; the same on all ranks.
 	OptionForwardCompression Option = 407
 	// OptionBackwardCompression is SHARDREC_OPTION_BACKWARD_COMPRESSION: i64, [Compression], of the gradient
 	// exchange: gradients per bag and box, or id of a sequence, after divisor (one that is a power of two may
@@ -976,8 +977,8 @@ const (
 	// OptionHierarchical is SHARDREC_OPTION_HIERARCHICAL: i64, 0 or 1; 1: where several ranks of a node (of the
 	// plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their
 	// node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is [ErrUnsupported]
-	// with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and nothing is compressed, else
-	// 0; the same on all ranks.
+	// with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and no exchange is compressed,
+	// else 0; the same on all ranks.
 	OptionHierarchical Option = 409
 	// OptionDevice is SHARDREC_OPTION_DEVICE: i64 in [-1, 1023]; -1 (default): tables are in the host's memory,
 	// and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in
@@ -985,10 +986,10 @@ const (
 	// [ErrDeviceError] where it fails). Bits do not depend on it. Tensors may then be on that device, in the
 	// order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none.
 	OptionDevice Option = 410
-	// OptionNonFinite is SHARDREC_OPTION_NON_FINITE: i64, [NonFinite]; default ALLOW, which costs nothing; the
+	// OptionNonFinite is SHARDREC_OPTION_NON_FINITE: i64, [NonFinite]; default ALLOW, which costs no time; the
 	// same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and
 	// output gradients (set_gradient): ERROR is [ErrInvalidBatch] on all ranks, in forward or backward, with
-	// RANK, FEATURE, TABLE and POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both
+	// RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both
 	// are [ErrUnsupported] with a DEVICE other than the CPU. DDP: of reduced gradients, see [Ddp.Wait]; not with
 	// DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids ([ErrInvalidBatch]) and dense inputs
 	// ([ErrInvalidArgument]).
@@ -1032,7 +1033,7 @@ const (
 	// OptionDdpThread is SHARDREC_OPTION_DDP_THREAD: i64, 0 or 1; 1: a thread of the library sends, adds up and
 	// writes buckets during backward; 0: [Ddp.End] sends all of them, [Ddp.Wait] does the rest. The same bits;
 	// ranks may differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one,
-	// because a thread that takes the processor from backward hides nothing.
+	// because a thread that takes the processor from backward hides no time.
 	OptionDdpThread Option = 610
 	// OptionAccumulateGradients is SHARDREC_OPTION_ACCUMULATE_GRADIENTS: i64, 0 or 1; 1: [Mlp.Backward] adds to
 	// the gradients of the parameters; default 0.
@@ -1050,7 +1051,7 @@ const (
 	// rendezvous.
 	OptionInterface Option = 902
 	// OptionRankZeroSeconds is SHARDREC_OPTION_RANK_ZERO_SECONDS: f64, > 0: how much later than this rank rank 0
-	// may come, for [NewCommFromEnv]: where its address is known and its machine answers, but nothing listens
+	// may come, for [NewCommFromEnv]: where its address is known and its machine answers, but nobody listens
 	// there for so long, rank 0 is lost ([ErrPeerFailed]); default 60.
 	OptionRankZeroSeconds Option = 903
 	// OptionAddress is SHARDREC_OPTION_ADDRESS: text, a name or an address of this machine to listen at; default
@@ -1070,8 +1071,8 @@ const (
 	// OptionAllowPlainTcp is SHARDREC_OPTION_ALLOW_PLAIN_TCP: i64, 0 or 1; 1: other machines may take part, and
 	// what ranks send each other is clear text on the network; default 0; kinds RENDEZVOUS and COMM.
 	OptionAllowPlainTcp Option = 1005
-	// OptionSilenceSeconds is SHARDREC_OPTION_SILENCE_SECONDS: f64 in [0.1, 3600]: a rank that says nothing for
-	// so long, or that a rank's connection does not reach, is lost to the others; default 4.
+	// OptionSilenceSeconds is SHARDREC_OPTION_SILENCE_SECONDS: f64 in [0.1, 3600]: a rank that is silent for so
+	// long, or that a rank's connection does not reach, is lost to the others; default 4.
 	OptionSilenceSeconds Option = 1006
 	// OptionKeepLast is SHARDREC_OPTION_KEEP_LAST: i64, >= 0: checkpoints of the run that stay after a commit,
 	// the new one included; 0 (default): all.
@@ -1409,7 +1410,7 @@ func (v TablePart) String() string {
 }
 
 // Stat is the C API's shardrec_stat. What [Collection.Stat] tells of this rank, since creation. Counts and
-// bytes are whole numbers.
+// bytes are whole numbers. The counters of [CountersText] are the same: capi/NAMES.md.
 type Stat int32
 
 // Values of Stat.
@@ -1453,7 +1454,7 @@ const (
 	// StatSecondsUpdate is SHARDREC_STAT_SECONDS_UPDATE: summing gradients by row and optimizer steps.
 	StatSecondsUpdate Stat = 108
 	// StatImbalance is SHARDREC_STAT_IMBALANCE: no time: ids looked up by the busiest rank / the mean of all
-	// ranks, 1 when even; up to the batch before, as the ranks tell each other with every batch.
+	// ranks, 1 when even; up to the batch before, as the ranks tell each other with their batches.
 	StatImbalance Stat = 109
 	// StatTableOutOfRange is SHARDREC_STAT_TABLE_OUT_OF_RANGE: ids of this rank's batches outside [0, rows) that
 	// were dropped or clamped (option OUT_OF_RANGE).

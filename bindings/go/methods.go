@@ -12,22 +12,27 @@ import (
 //
 // What this library can do on this machine, as JSON:
 //
-//	{"version": "0.2.0", "api_version": 2, "engines": ["local", "gloo"], "devices": ["cpu", "cuda"],
-//	 "cuda_devices": [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
-//	                   "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}],
-//	 "cuda_missing": "a sentence" | null,
-//	 "cpu_targets": ["scalar", "avx2", "avx512"], "cpu_target": "avx512", "dense": "openblas" | null}
+//	"version"            integer: 1
+//	"library_version"    text: "0.2.0"
+//	"api_version"        integer: SHARDREC_API_VERSION of the library
+//	"engines"            array of texts: "local", and those whose plug-ins are installed
+//	"devices"            array of texts: "cpu", and "cuda" where cuda_devices has any
+//	"cuda_devices[].index"               integer: what SHARDREC_OPTION_DEVICE takes
+//	"cuda_devices[].name"                text: "NVIDIA H100 80GB HBM3"
+//	"cuda_devices[].compute_capability"  text: "9.0"
+//	"cuda_devices[].memory_bytes"        integer
+//	"cuda_devices[].free_bytes"          integer or null: null as long as this library has not used the
+//	                     device in this process, because to ask for it would take memory of the device
+//	"cuda_missing"       text or null: why cuda_devices is empty or incomplete: there is no plug-in, no
+//	                     driver, no device, or one does not answer
+//	"cpu_targets"        array of texts: instruction sets of this machine, "scalar", "avx2" and so on
+//	"cpu_target"         text: the one in use
+//	"dense"              text or null: the GEMM plug-in, "openblas"; null when it is not installed
 //
-// engines: local, and those whose plug-ins are installed. devices: cpu, and cuda where cuda_devices
-// has any; index is what SHARDREC_OPTION_DEVICE takes, free_bytes null as long as nothing of this
-// library has used the device in this process: to ask for it would take memory of the device. cuda_missing: why
-// cuda_devices is empty or incomplete: there is no plug-in, no driver, no device, or one does not answer. The
-// CUDA plug-in is loaded where it is installed; no device is used. cpu_target
-// is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
-// once, at the first use). Where it names none of cpu_targets, this call and those that make
-// collections, layers and profiles get [ErrInvalidArgument]. dense names the GEMM plug-in, null when it is
-// not installed. Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Any thread.
-// Since 0.1.
+// The CUDA plug-in is loaded where it is installed; no device is used. The environment variable
+// SHARDREC_CPU_TARGET forces a lower instruction set (read once, at the first use). Where it names none of
+// cpu_targets, this call and those that make collections, layers and profiles get [ErrInvalidArgument].
+// Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Any thread. Since 0.1.
 func CapabilitiesJSON() (string, error) {
 	var out string
 	err := capi.Capabilities_json(&out)
@@ -72,8 +77,9 @@ type Control struct{ handle }
 
 // NewControl is shardrec_control_create.
 //
-// Makes a control. options: nil (no kind of options is for controls yet). It may serve one call after another (progress starts anew with each).
-// Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
+// Makes a control. options: nil (no kind of options is for controls yet). It may
+// serve one call after another (progress starts anew with each). Errors: [ErrInvalidArgument], [ErrOutOfMemory].
+// Since 0.1.
 func NewControl() (*Control, error) {
 	return opened[Control](capi.Control_destroy, func(out *uintptr) error { return capi.Control_create(nil, out) })
 }
@@ -133,7 +139,7 @@ func NewMemory(type_ DeviceType, deviceId int, bytes int) (*Memory, error) {
 // of that device, which is not being captured; 0: its legacy default stream, which lookups follow too
 // unless [Lookup.SetStream] says otherwise. With a tensor on the CPU the call returns when that
 // was read or written; between two tensors of a device it enqueues, and what is enqueued in the stream
-// afterwards finds the copy made. Between tensors on the CPU stream means nothing.
+// afterwards finds the copy made. Between tensors on the CPU stream is not looked at.
 // Errors: [ErrInvalidArgument] (tensors that differ, no such device, no stream of the device as far as CUDA can
 // tell), [ErrUnsupported] (no CUDA plug-in, two devices), [ErrOutOfMemory], [ErrDeviceError] (of this copy or of earlier
 // work on the device). Since 0.1.
@@ -182,9 +188,9 @@ func NewLocalComm(group *Local, rank int) (*Comm, error) {
 // ENGINE_MPI token is "", and rank and size are what the launcher said, or -1 both.
 //   - options: kind COMM, nil: defaults.
 //
-// Errors: [ErrInvalidArgument] (also: another group's token); [ErrUnsupported] (the plug-in is missing, or
-// cannot be used here: the sentence names the package); [ErrTimeout], naming the ranks that have not
-// come; on all ranks [ErrMismatch] (other sizes), [ErrInvalidState] (a rank joined twice), [ErrPeerFailed] (a
+// Errors: [ErrInvalidArgument] (also: another group's token) and [ErrUnsupported] (the plug-in is missing, or
+// cannot be used here: the sentence names the package), both on this rank only; [ErrTimeout], naming the ranks
+// that have not come; on all ranks [ErrMismatch] (other sizes), [ErrInvalidState] (a rank joined twice), [ErrPeerFailed] (a
 // rank is gone); [ErrIoError] (the system gives no random numbers); [ErrOutOfMemory]. Since 0.1.
 func NewComm(engine Engine, rank int, size int, token string, options *CommOptions) (*Comm, error) {
 	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error {
@@ -208,8 +214,8 @@ func NewComm(engine Engine, rank int, size int, token string, options *CommOptio
 //	                                   root and that nobody else may write to; else
 //	                                   INVALID_ARGUMENT: who may write it says where ranks connect.
 //	                                   What follows is optional, for rank 0. Or all know:
-//	MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (never MASTER_PORT: launchers
-//	                                   hold that one)
+//	MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (MASTER_PORT is not read:
+//	                                   launchers hold that one)
 //	SHARDREC_SECRET                    the same on all ranks
 //	SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
 //	                                   name of the group; where rank 0 listens, if not at
@@ -217,12 +223,12 @@ func NewComm(engine Engine, rank int, size int, token string, options *CommOptio
 //	SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
 //	                                   the option INTERFACE is not set
 //	SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
-//	                                   for mpi nothing else is read
+//	                                   for mpi no other variable is read
 //
 // Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
 // Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
 // them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
-// that is there) and its machine answers that nothing listens, they wait for rank 0 as long as the
+// that is there) and its machine answers that nobody listens, they wait for rank 0 as long as the
 // option RANK_ZERO_SECONDS says (60 by default) and then return [ErrPeerFailed]. While there is no
 // file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
 // `shardrec launch` sets them for processes of one machine. Collective, blocking.
@@ -275,13 +281,23 @@ func (c *Comm) Check() error {
 
 // OperationsJSON is shardrec_comm_operations_json.
 //
-// The last 1,000 operations of this rank on the communicator, as JSON: what it did, or waits for,
-// when a peer is late or gone. {"rank", "size", "now_seconds", "operations": [{"number",
-// "purpose" (control, input, output, dense or statistics), "sequence" (of the operations
-// of one object and purpose: the same on all ranks), "operation", "bytes" (sent to others),
-// "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
-// (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...]}, the oldest
-// first. The first [ErrPeerFailed], [ErrTimeout] or [ErrMismatch] also writes the last 16 to the log.
+// The last 1,000 operations of this rank on the communicator, the oldest first, as JSON: what it did, or
+// waits for, when a peer is late or gone. Seconds count from the communicator's creation.
+//
+//	"version"                     integer: 1
+//	"rank", "size"                integer: this rank, and the number of ranks
+//	"now_seconds"                 number: when this was called
+//	"operations[].number"         integer: of all operations, from 0
+//	"operations[].purpose"        text: "control", "input", "output", "dense" or "statistics"
+//	"operations[].sequence"       integer: of the operations of one object and purpose, the same on all ranks
+//	"operations[].operation"      text: "forward", for example
+//	"operations[].bytes"          integer: sent to other ranks
+//	"operations[].start_seconds"  number
+//	"operations[].end_seconds"    number or null: null while it is not over
+//	"operations[].state"          text: "posted", "waiting", "done" or "failed"
+//	"operations[].peer"           integer or null: the rank that is to blame
+//
+// The first [ErrPeerFailed], [ErrTimeout] or [ErrMismatch] also writes the last 16 to the log.
 // Also of a communicator that is dead or closed. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Not
 // blocking; any thread, also while another waits. Since 0.1.
 func (c *Comm) OperationsJSON() (string, error) {
@@ -362,7 +378,7 @@ func (c *Comm) AllToAll(tensor Tensor, sendCounts Tensor, out Tensor, receiveCou
 // Collective over comm, blocking (setup deadline). Between processes a
 // communicator can be split 1,024 times in its life, a part of it 8 times, a part of that 8 times, and
 // what comes of that no more: [ErrUnsupported], on all ranks, and comm lives on.
-// Errors: as [Comm.Barrier]; [ErrInvalidArgument], [ErrUnsupported], [ErrOutOfMemory].
+// Errors: as [Comm.Barrier]; [ErrInvalidArgument] (out nil; only this rank), [ErrUnsupported], [ErrOutOfMemory].
 // Since 0.1.
 func (c *Comm) Split(color int, key int) (*Comm, error) {
 	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Comm_split(c.raw(), int32(color), int32(key), out) }, c.raw())
@@ -424,8 +440,9 @@ type Mesh struct{ handle }
 //   - options: kind MESH (PLACEMENT) or nil. Both are the same on all ranks.
 //
 // It keeps what it needs of comm and ends with it (abort, close, a dead peer).
-// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (on any rank: all get
-// it), [ErrDisagreement], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (a size that does not divide
+// the ranks: on all ranks alike; options or out: only this rank), [ErrDisagreement] (sizes or placements
+// differ), [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewMesh(comm *Comm, shardingGroupSize int, options *MeshOptions) (*Mesh, error) {
 	return opened[Mesh](capi.Mesh_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -457,17 +474,17 @@ func (m *Mesh) Place() (MeshPlace, error) {
 
 // Comm is shardrec_mesh_comm.
 //
-// Makes a communicator of the ranks of one of this rank's groups, numbered as [Mesh.Place] says. It is one as any other: for collectives, collections, metrics and splits.
-// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
-// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
-// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
-// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
-// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
-// order: the mesh's may go before.
-// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
-// [ErrMismatch]. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
-// split 8 times, and what comes of that no more: then [ErrUnsupported], on all ranks, and the mesh lives on.
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (out nil, no group: only this rank; call again),
+// Makes a communicator of the ranks of one of this rank's groups, numbered as [Mesh.Place] says. It
+// is one as any other: for collectives, collections, metrics and splits. It is the host's own: nothing that
+// the library does on the mesh goes over it, each call makes another one, and it begins with the deadlines
+// of the mesh's communicator. Closing it (collective over its ranks), aborting it or a failure of it ends
+// it alone: the mesh and what was made on it live on. It ends with the mesh: when the communicator that the
+// mesh was made of is closed, aborted or destroyed, and by any failure of that or of the mesh's groups.
+// Handles may be destroyed in any order: the mesh's may go before. Collective
+// over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else [ErrMismatch].
+// Between processes a mesh makes at most 8 of either kind in its life, each of which can be split 8 times,
+// and what comes of that no more: then [ErrUnsupported], on all ranks, and the mesh lives on. Errors:
+// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (out nil, no group: only this rank; call again),
 // [ErrUnsupported], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (m *Mesh) Comm(group MeshGroup) (*Comm, error) {
 	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Mesh_comm(m.raw(), int32(group), out) }, m.raw())
@@ -537,9 +554,9 @@ func (m *Model) AddFeature(table int, name string, pooling Pooling) error {
 // WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
 // partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
 // [ErrUnsupported], as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
-// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
-// row whose gradient is 0 is stepped. Arithmetic and states are float32.
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrUnsupported]. Since 0.1.
+// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
+// that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
+// are float32. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrUnsupported]. Since 0.1.
 func (m *Model) SetOptimizer(options *OptimizerOptions) error {
 	return use(options, func(made *capi.Handle) error { return capi.Model_set_optimizer(m.raw(), made) })
 }
@@ -592,31 +609,34 @@ func (m *Model) FeatureColumns(feature int) (ModelFeatureColumns, error) {
 
 // ToJSON is shardrec_model_to_json.
 //
-// The model as JSON, every key spelled out:
+// The model as JSON, all keys spelled out:
 //
 //	{"format": "shardrec-model-1",
 //	 "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
 //	 "tables": [{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}],
 //	 "features": [{"name": "user_id", "table": "user", "pooling": "sum"}]}
 //
-// "optimizer", of the model and of a table that has one of its own; the keys, their values and their
-// defaults are those of options of kind OPTIMIZER:
+// The keys of an optimizer, their values and their defaults are those of options of kind OPTIMIZER ("type"
+// is OPTIMIZER), those of a table, but for its name, rows and dim, of options of kind TABLE.
 //
-//	"type" (OPTIMIZER), "learning_rate", "eps", "weight_decay", "weight_decay_mode", "max_gradient",
-//	"beta1", "beta2", "momentum", "eta", "max_norm", "row_statistics"
+//	"format"                        text: "shardrec-model-1"
+//	"optimizer.type"                text
+//	"optimizer.learning_rate", "optimizer.eps", "optimizer.weight_decay"    number
+//	"optimizer.weight_decay_mode"   text
+//	"optimizer.max_gradient", "optimizer.beta1", "optimizer.beta2"          number
+//	"optimizer.momentum", "optimizer.eta", "optimizer.max_norm"             number
+//	"optimizer.row_statistics"      text
+//	"tables[].name"                 text
+//	"tables[].rows", "tables[].dim"                                         integer
+//	"tables[].dtype", "tables[].init", "tables[].rounding", "tables[].out_of_range"    text
+//	"tables[].init_min", "tables[].init_max"    optional number: left out at their defaults
+//	"tables[].allowed_sharding"     optional array of texts: kinds of sharding; left out: all
+//	"tables[].allowed_ranks"        optional text: "0-3, 7"; left out: all
+//	"tables[].min_columns"          optional integer: left out: 1
+//	"tables[].optimizer"            optional, as "optimizer": left out where it is the model's
+//	"features[].name", "features[].table"       text: its name, and that of its table
+//	"features[].pooling"            text: "sum", "mean" or "none"
 //
-// A table; but for the first three, as options of kind TABLE:
-//
-//	"name"               text
-//	"rows", "dim"        integers
-//	"dtype", "init", "rounding", "out_of_range"
-//	"init_min", "init_max"  numbers; left out where they are at their defaults
-//	"allowed_sharding"   array of kinds of sharding, such as ["row_wise", "grid"]; left out: all
-//	"allowed_ranks"      text such as "0-3, 7"; left out: all
-//	"min_columns"        integer; left out: 1
-//	"optimizer"          left out where it is the model's
-//
-// A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
 // Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
 // order of their indices.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument],
@@ -631,7 +651,7 @@ func (m *Model) ToJSON() (string, error) {
 //
 // Makes a model from such JSON. Needed are "format", "tables", of a table its name, rows and dim, of a
 // feature its name and table; what else is left out has its default ("pooling": "sum"). Unknown keys
-// and keys that stand twice are refused.
+// and keys that stand twice are refused, and so is a format of a later version.
 // Errors: [ErrInvalidArgument] (the sentence says where), [ErrUnsupported], [ErrOutOfMemory]. Since 0.1.
 func ModelFromJSON(json string) (*Model, error) {
 	return opened[Model](capi.Model_destroy, func(out *uintptr) error { return capi.Model_from_json(json, out) })
@@ -653,6 +673,10 @@ func NewTopology(ranks int, ranksPerNode int) (*Topology, error) {
 // ToJSON is shardrec_topology_to_json.
 //
 // The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
+//
+//	"format"                    text: "shardrec-topology-1"
+//	"ranks", "ranks_per_node"   integer
+//
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
 // [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func (t *Topology) ToJSON() (string, error) {
@@ -664,8 +688,8 @@ func (t *Topology) ToJSON() (string, error) {
 // TopologyFromJSON is shardrec_topology_from_json.
 //
 // Makes a topology from such JSON, within the limits of [NewTopology]. All keys are
-// needed, unknown ones are refused. Errors: [ErrInvalidArgument] (the sentence
-// says where), [ErrOutOfMemory]. Since 0.1.
+// needed, unknown ones are refused, and so is a format of a later version.
+// Errors: [ErrInvalidArgument] (the sentence says where), [ErrOutOfMemory]. Since 0.1.
 func TopologyFromJSON(json string) (*Topology, error) {
 	return opened[Topology](capi.Topology_destroy, func(out *uintptr) error { return capi.Topology_from_json(json, out) })
 }
@@ -690,11 +714,11 @@ func NewPlan(model *Model, topology *Topology, options *PlanOptions) (*Plan, err
 // check that models and options are the same.
 // mesh: nil, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
 // table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
-// is [ErrUnsupported], and so is a table that may only be replicated. What one rank gets wrong in its arguments, every rank
-// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
-// (setup deadline).
-// Errors: as [NewPlan]; [ErrInvalidArgument] (also: a mesh of another communicator; only this rank), [ErrUnsupported]
-// (see mesh), [ErrDisagreement] (models or options differ; names a rank and the first difference), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// is [ErrUnsupported], and so is a table that may only be replicated. What one rank gets wrong in its arguments,
+// but for comm, every rank gets as its error; the communicator lives on, and the call may be made again.
+// Collective, blocking (setup deadline). Errors: as [NewPlan]; [ErrInvalidArgument] (also: a mesh of
+// another communicator), [ErrUnsupported] (see mesh), [ErrDisagreement] (models or options differ; names a rank and
+// the first difference), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollectivePlan(comm *Comm, mesh *Mesh, model *Model, options *PlanOptions) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -741,7 +765,7 @@ func (p *Plan) Check() error {
 
 // BoxCount is shardrec_plan_box_count.
 //
-// Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
+// Number of boxes of a table; 0: replicated (or, before the check, none yet).
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (table), [ErrInvalidArgument]. Since 0.1.
 func (p *Plan) BoxCount(table int) (int, error) {
 	var out int32
@@ -784,7 +808,7 @@ type PlanBoxBytes struct {
 // Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
 // size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
 // range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
-// them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
+// them). Of a replicated table: box 0 stands for the copy that each rank has. It is what a
 // collection allocates, its buffers aside.
 // Errors: as [Plan.Box]. Since 0.1.
 func (p *Plan) BoxBytes(table int, box int) (PlanBoxBytes, error) {
@@ -799,11 +823,16 @@ func (p *Plan) BoxBytes(table int, box int) (PlanBoxBytes, error) {
 // The plan as JSON:
 //
 //	{"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
-//	 "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also
-//
-// "replication": "samples")
-//
-//	"boxes": [{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}]}]}
+//	 "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,
+//	             "boxes": [{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}]}]}
+//	"format"                    text: "shardrec-plan-1"
+//	"ranks", "ranks_per_node"   integer: of its topology
+//	"tables[].name"             text
+//	"tables[].rows", "tables[].dim"                             integer
+//	"tables[].replicated"       boolean
+//	"tables[].replication"      optional text: of replicated tables, "samples", "rows" or "dense"
+//	"tables[].boxes[].rank", "tables[].boxes[].row", "tables[].boxes[].rows"    integer
+//	"tables[].boxes[].col", "tables[].boxes[].cols"             integer
 //
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument],
 // [ErrOutOfMemory]. Since 0.1.
@@ -828,8 +857,8 @@ func (p *Plan) ToText() (string, error) {
 // PlanFromJSON is shardrec_plan_from_json.
 //
 // Makes a plan for a model from such JSON; tables are matched by name and must agree in rows and dim.
-// Unknown keys are refused; the tiling is checked. Errors: [ErrInvalidArgument], [ErrOutOfMemory].
-// Since 0.1.
+// Unknown keys are refused, and so is a format of a later version; the tiling is checked. Errors:
+// [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func PlanFromJSON(model *Model, json string) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error { return capi.Plan_from_json(rawOf(model), json, out) })
 }
@@ -841,20 +870,22 @@ type Collection struct{ handle }
 //
 // Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
 // model, plan and options agree on all ranks. options: kind COLLECTION or nil. It keeps what it needs of comm and mesh, copies model and plan.
-// mesh: nil, or a mesh of comm (else [ErrInvalidArgument], on this rank only): one replica per sharding group, whose
-// ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica and are
-// collective over its sharding group; saves and loads are over the whole mesh. What one sharding group
-// refuses, all ranks of the mesh refuse. Model, plan and the options that decide which numbers come out
-// (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on all ranks of the
-// mesh, else [ErrDisagreement] on all of them, naming rank and option.
-// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
-// held against what the machine has left (the cgroup may still take): more is [ErrOutOfMemory]. So is a
-// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
-// Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also:
-// the plan does not fit the model), [ErrOutOfMemory] (on any rank: all get it, with the rank and the
-// bytes; where there is not even memory to tell, they get [ErrPeerFailed]), [ErrUnsupported] (DEVICE without the
-// plug-in; replicated tables on a mesh), [ErrDeviceError] (as any later call of a collection on a device), [ErrDisagreement] (ranks bring
-// different models, plans or options), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// mesh: nil on all ranks, or a mesh of comm on all, else [ErrDisagreement] on all: one replica per sharding
+// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
+// replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
+// sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
+// numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
+// all ranks of the mesh, else [ErrDisagreement] on all of them, naming rank and option. Before anything is
+// allocated, what the boxes of all ranks of a machine (of a cgroup) need together is held against what the
+// machine has left (the cgroup may still take): more is [ErrOutOfMemory]. So is a thread that the system does
+// not start, and memory of the device (option DEVICE) that there is not. What one rank gets wrong in its
+// arguments, but for comm, all ranks get as their error; the communicator lives on, and the call may be
+// made again. Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]
+// (also: the plan does not fit the model; a mesh of another communicator), [ErrOutOfMemory] (on any rank: all
+// get it, with the rank and the bytes; where there is not even memory to tell, they get [ErrPeerFailed]),
+// [ErrUnsupported] (DEVICE without the plug-in; replicated tables on a mesh), [ErrDeviceError] (as any later call of
+// a collection on a device), [ErrDisagreement] (ranks bring different models, plans or options, or a mesh on
+// some only), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollection(comm *Comm, mesh *Mesh, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
 	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -885,8 +916,8 @@ func (c *Collection) SetStep(step int) error {
 // WaitDevice is shardrec_collection_wait_device.
 //
 // Returns when all that calls of the collection and its lookups have enqueued on its device (option
-// DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
-// ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: [ErrInvalidHandle], [ErrBusy],
+// DEVICE) is over, and says whether it went well. Other streams and other ranks do not wait for
+// it. Of a collection on the CPU at once. Not collective, blocking. Errors: [ErrInvalidHandle], [ErrBusy],
 // [ErrOutOfMemory], [ErrDeviceError]. Since 0.1.
 func (c *Collection) WaitDevice() error {
 	return capi.Collection_wait_device(c.raw())
@@ -903,7 +934,7 @@ func (c *Collection) WaitDevice() error {
 // TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
 // their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
 // a mesh, or with one replica, nothing happens. Between [Lookup.SendGradients] and its
-// backward it is [ErrInvalidState], and nothing has changed. After any other error but a handle's this
+// backward it is [ErrInvalidState] on this rank, and nothing has changed. After any other error but a handle's this
 // rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
 // averaged in part, or waits for a rank that has stopped.
 // Collective over the mesh, blocking (step deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
@@ -936,11 +967,11 @@ func (c *Collection) LearningRate(table int) (float64, error) {
 //
 // Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
 // its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
-// backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again before the
-// next backward; those that were accumulated before are dropped by a backward that comes while it is
-// frozen, and applied by one that comes after it is trained again.
-// Set the same on all ranks before the same step, else that backward is [ErrInvalidBatch].
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (table), [ErrInvalidArgument]. Since 0.1.
+// backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again
+// before the next backward; those that were accumulated before are dropped by a backward that comes while
+// it is frozen, and applied by one that comes after it is trained again. Set the same on all ranks before
+// the same step, else that backward is [ErrInvalidBatch]. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound]
+// (table), [ErrInvalidArgument]. Since 0.1.
 func (c *Collection) SetFrozen(table int, frozen bool) error {
 	return capi.Collection_set_frozen(c.raw(), int32(table), int32(number(frozen)))
 }
@@ -959,8 +990,8 @@ func (c *Collection) Frozen(table int) (bool, error) {
 //
 // Reads rows [row, row + rows) of a table into out, float32, [rows, width], any row stride, unit column
 // stride; weights of 16 bits are widened.
-// Each rank asks for what it wants (rows = 0, out none: nothing) and gets whole rows, wherever they
-// live. Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (only this rank;
+// Each rank asks for what it wants, which may be no rows (rows = 0, out none), and gets whole rows, wherever
+// they live. Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (only this rank;
 // nothing was exchanged: call again), [ErrInvalidState] (a load that failed half-way, or between
 // [Lookup.SendGradients] and its backward; nothing was exchanged), [ErrNotFound] (table, part),
 // [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
@@ -983,7 +1014,7 @@ func (c *Collection) WriteRange(table int, part TablePart, row int, rows int, va
 // Reads the rows of a table that ids name, in their order, into out, float32, [ids, width], any row
 // stride, unit column stride; as [Collection.ReadRange] otherwise.
 // ids: INT32 or INT64 [n], compact, rows of the table in any order, any of them more than once; none
-// or empty: this rank asks for nothing, and out may be none. Each rank asks for what it wants, also of
+// or empty: this rank asks for no rows, and out may be none. Each rank asks for what it wants, also of
 // another table or part. Ids are checked on the rank that gives them: one that is no row is
 // [ErrInvalidArgument] with its POSITION and VALUE on this rank only; nothing was exchanged and the others
 // wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
@@ -1028,8 +1059,8 @@ func (c *Collection) Save(ctx context.Context, directory string) error {
 // [Checkpoint.Load]). Tables are matched by name and must
 // agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
 // before it has written to a table changes nothing; one that fails later (a damaged or unreadable
-// block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
-// [ErrInvalidState] until a load succeeds. SHARD statistics load only into the same column cuts, else
+// block, a cancel, a peer) leaves a collection that refuses what reads or changes its tables, saves
+// among it, with [ErrInvalidState] until a load succeeds. SHARD statistics load only into the same column cuts, else
 // [ErrUnsupported].
 // Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: [ErrInvalidHandle],
 // [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrInvalidState] (some rank is between send_gradients and backward),
@@ -1056,7 +1087,7 @@ type Lookup struct{ handle }
 
 // NewLookup is shardrec_lookup_create.
 //
-// Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
+// Makes a lookup. All ranks make their lookups in the same order; at most as many as the option
 // LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or nil.
 // It keeps the collection's tables alive.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (too many), [ErrOutOfMemory]. Since 0.1.
@@ -1071,7 +1102,7 @@ func NewLookup(collection *Collection, options *LookupOptions) (*Lookup, error) 
 // From the next call on, tensors on the device of the collection are read and written in the order of
 // this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
 // live until the next call of this function, or until the lookup is destroyed. 0 (default): the legacy
-// default stream. Of a collection on the CPU it means nothing. Not collective, not blocking. Errors:
+// default stream. Of a collection on the CPU it is not looked at. Not collective, not blocking. Errors:
 // [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (no stream of the device, as far as CUDA can tell),
 // [ErrDeviceError]. Since 0.1.
 func (l *Lookup) SetStream(stream int) error {
@@ -1108,8 +1139,8 @@ func (l *Lookup) OutputShape(output int) (LookupOutputShape, error) {
 // The first call after begin, for whichever output, is collective and blocking. Others, and asking
 // again, copy an output, up to the next call that exchanges anything on the collection ([ErrInvalidState]
 // afterwards).
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin), [ErrNotFound] (output);
-// [ErrInvalidArgument] for out (nothing was exchanged: call again with a right one); [ErrInvalidBatch] (see
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin), [ErrNotFound] (output), [ErrInvalidArgument] for
+// out (these only on this rank; nothing was exchanged: call again with what is right); [ErrInvalidBatch] (see
 // above); [ErrDisagreement] (lookups of the ranks differ in WEIGHT_GRADIENT), [ErrOutOfMemory], [ErrMismatch],
 // [ErrPeerFailed], [ErrTimeout], [ErrAborted]. After [ErrInvalidArgument] out is as it
 // was; after any other error it may be written in part, since this rank's own rows are looked up
@@ -1133,7 +1164,7 @@ func (l *Lookup) AllDone() (bool, error) {
 //
 // Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
 // It is read before the call returns (unless BORROW). Not collective. May be called again before
-// backward; the last one counts. Every output with elements needs one: give zeros where the loss does
+// backward; the last one counts. All outputs with elements need one: give zeros where the loss does
 // not depend on it.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward), [ErrNotFound] (output),
 // [ErrInvalidArgument] (the gradient given before, if any, stays), [ErrOutOfMemory]. Since 0.1.
@@ -1167,8 +1198,8 @@ func (l *Lookup) SendGradients(update Update) error {
 // Backward is shardrec_lookup_backward.
 //
 // Ends the batch: exchanges the gradients and does with them what update says. The lookup is then idle.
-// All ranks give the same update, but that one SKIP is enough: with any other mixture the step is [ErrInvalidBatch] on
-// all ranks and changes nothing, what is kept included.
+// All ranks give the same update, but that one SKIP is enough: with any other mixture the step is
+// [ErrInvalidBatch] on all ranks and changes nothing, what is kept included.
 //
 // APPLY: one optimizer step on every row that some rank's batch touched, by the sum of its gradients and
 // of those that were kept.
@@ -1188,9 +1219,10 @@ func (l *Lookup) SendGradients(update Update) error {
 // tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
 // infinity does this in place of what its update says.
 //
-// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; tables that
-// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), [ErrInvalidBatch],
-// [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (update), [ErrInvalidState] (no
+// forward; another update than send_gradients was given: these only on this rank; tables that were loaded
+// since, on all ranks alike: the batch is over, and nothing was exchanged), [ErrInvalidBatch], [ErrOutOfMemory],
+// [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (l *Lookup) Backward(update Update) error {
 	return capi.Lookup_backward(l.raw(), int32(update))
 }
@@ -1242,9 +1274,10 @@ func (d *Ddp) AddMlp(name string, mlp *Mlp) (int, error) {
 // Gives the set an optimizer, for [Ddp.Step] or the option DDP_STEP_IN_BACKWARD. All parameters
 // must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
 // (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio per parameter; formulas:
-// [NewMlp]; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; nil: SGD. Layers of stacks that were added are stepped by it too: do not call [Mlp.Step]
-// then. Before commit; not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState],
-// [ErrInvalidArgument], [ErrUnsupported]. Since 0.1.
+// [NewMlp]; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; nil: SGD. Layers of
+// stacks that were added are stepped by it too: do not call [Mlp.Step] then. Before commit; not
+// collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument], [ErrUnsupported]. Since
+// 0.1.
 func (d *Ddp) SetOptimizer(options *OptimizerOptions) error {
 	return use(options, func(made *capi.Handle) error { return capi.Ddp_set_optimizer(d.raw(), made) })
 }
@@ -1255,10 +1288,10 @@ func (d *Ddp) SetOptimizer(options *OptimizerOptions) error {
 // and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's
 // size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
 // Collective, blocking (setup deadline).
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState] (twice, no parameters), [ErrInvalidArgument] and
-// [ErrUnsupported] (of the optimizer and the flat gradient; nothing was exchanged); [ErrDisagreement] (names rank
-// and parameter, the same on all ranks); [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted].
-// Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState] (twice: only this rank; no parameters: on all ranks
+// alike), [ErrInvalidArgument] and [ErrUnsupported] (of the optimizer and the flat gradient; only this rank);
+// [ErrDisagreement] (names rank and parameter, the same on all ranks); [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
+// [ErrTimeout], [ErrAborted]. Since 0.1.
 func (d *Ddp) Commit() error {
 	return capi.Ddp_commit(d.raw())
 }
@@ -1308,7 +1341,7 @@ func (d *Ddp) MarkUnused(first int, count int) error {
 
 // End is shardrec_ddp_end.
 //
-// Ends the host's part of a step: nothing is marked any more, and what is left is sent. Waits for nobody
+// Ends the host's part of a step: no parameter is marked any more, and what is left is sent. Waits for nobody
 // but for a peer that has not taken the gradients of the step before yet.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin). Since 0.1.
 func (d *Ddp) End() error {
@@ -1319,11 +1352,11 @@ func (d *Ddp) End() error {
 //
 // Waits until all gradients of the step are reduced and written. Collective, blocking; after a step
 // without sync it returns at once and may be left out.
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState]: no end; or, on all ranks alike, a rank had not
-// marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and POSITION:
-// buckets without it are reduced, the others as they were; the communicator lives on. [ErrInvalidBatch],
-// on all ranks alike: option NON_FINITE ERROR, and a reduced gradient is NaN or infinite; the sentence
-// names the parameter, which is POSITION, VALUE its element. With SKIP this returns OK,
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState]: no end, only this rank; or, on all ranks alike, a
+// rank had not marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and
+// POSITION: buckets without it are reduced, the others as they were; the communicator lives on.
+// [ErrInvalidBatch], on all ranks alike: option NON_FINITE ERROR, and a reduced gradient is NaN or infinite;
+// the sentence names the parameter, which is POSITION, VALUE its element. With SKIP this returns OK,
 // [Ddp.Step] then does nothing, and "non_finite_steps" of the statistics counts. [ErrMismatch],
 // [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]; what a hook returned. Since 0.1.
 func (d *Ddp) Wait() error {
@@ -1408,18 +1441,29 @@ func (d *Ddp) CheckEqual() error {
 //
 // Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
 // (setup deadline); between steps. Errors: as [Ddp.CheckEqual], but [ErrDisagreement];
-// [ErrInvalidArgument] (root). Since 0.1.
+// [ErrInvalidArgument] (root; only this rank). Since 0.1.
 func (d *Ddp) Broadcast(root int) error {
 	return capi.Ddp_broadcast(d.raw(), int32(root))
 }
 
 // StatisticsJSON is shardrec_ddp_statistics_json.
 //
-// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync, non_finite_steps; exchange_seconds (from
-// the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
-// exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
-// bytes_sent (to all peers), seconds (from sending to the end), saturated (numbers beyond float16's range
-// that DDP_COMPRESSION FLOAT16 made +-65504 on this rank). Between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument],
+// What has happened since commit, as JSON; sums over the steps with sync. Buckets are in their order.
+//
+//	"version"                     integer: 1
+//	"ranks", "parameters"         integer: how many there are
+//	"steps", "steps_without_sync", "non_finite_steps"    integer: how many have ended
+//	"exchange_seconds"            number: from the first bucket's sending to the last one's end
+//	"waited_seconds"              number: inside Ddp.Wait
+//	"hidden_seconds"              number: of the exchange, while the host did something else
+//	"buckets[].dtype"             text: "float32", for example
+//	"buckets[].parameters", "buckets[].elements"         integer: how many are in it
+//	"buckets[].bytes_sent"        integer: to all peers
+//	"buckets[].seconds"           number: from sending to the end
+//	"buckets[].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made
+//	                              +-65504 on this rank
+//
+// Between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument],
 // [ErrOutOfMemory]. Since 0.1.
 func (d *Ddp) StatisticsJSON() (string, error) {
 	var out string
@@ -1659,14 +1703,14 @@ func (c *Checkpoint) Step() (int, error) {
 // byte is verified as it is read. Layers and DDP parameters change last, after all is read.
 // A load that fails before it has written to a table changes nothing. One that fails later (a
 // damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
-// refusing every call but load and destroy with [ErrInvalidState], until a load succeeds; layers and DDP
-// parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
+// refusing what reads or changes their tables, commits among it, with [ErrInvalidState], until a load
+// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
 // forward and backward: backward, accumulate and send_gradients of it are [ErrInvalidState]. control: as
 // commit. Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState]
 // (none is open, nothing was added, some rank is between send_gradients and backward), [ErrNotFound] (a
 // name, table or parameter that the checkpoint has not), [ErrInvalidArgument] (another shape, dtype or
-// optimizer), [ErrCorruptData] (names the tensor), [ErrUnsupported] (SHARD statistics of other column cuts), [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
-// [ErrTimeout], [ErrAborted]. Since 0.1.
+// optimizer), [ErrCorruptData] (names the tensor), [ErrUnsupported] (SHARD statistics of other column cuts),
+// [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Checkpoint) Load(ctx context.Context) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_load(c.raw(), control) })
 }
@@ -1715,8 +1759,35 @@ func (c *Checkpoint) Verify(ctx context.Context) error {
 
 // ContentsJSON is shardrec_checkpoint_contents_json.
 //
-// What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
-// parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
+// What the open checkpoint holds, as JSON. Tensors: dtypes as options take them, checksums (XXH3-64, of a
+// box one per block) in hexadecimal digits, bytes without what surrounds them in the file.
+//
+//	"version"                     integer: 1
+//	"directory"                   text: path of the checkpoint
+//	"format"                      integer: of the checkpoint's files (impl/checkpoint/FORMAT.md)
+//	"step", "ranks"               integer: its step; how many ranks wrote it
+//	"collections[].name"          text
+//	"collections[].step"          integer: updates
+//	"collections[].tables[].name"                           text
+//	"collections[].tables[].rows", "collections[].tables[].dim"         integer
+//	"collections[].tables[].dtype", "collections[].tables[].optimizer"  text
+//	"boxes[].collection", "boxes[].table"                   text
+//	"boxes[].part"                text: "weights", or "state/" and the name of an optimizer's state
+//	"boxes[].row", "boxes[].rows", "boxes[].col", "boxes[].cols"        integer: its cells
+//	"boxes[].dtype", "boxes[].file"                         text
+//	"boxes[].bytes"               integer
+//	"boxes[].checksums"           array of texts
+//	"layers[].name", "layers[].tensors[].name"              text: of the stack; of a parameter or a state
+//	"layers[].tensors[].dtype", "layers[].tensors[].file", "layers[].tensors[].checksum"  text
+//	"layers[].tensors[].shape"    array of integers
+//	"layers[].tensors[].bytes"    integer
+//	"parameters[]"                as "layers[]": sets of DDP
+//	"tensors[].name"              text: of the host's
+//	"tensors[].rank"              integer: that set it
+//	"tensors[].dtype", "tensors[].file", "tensors[].checksum"           text
+//	"tensors[].shape"             array of integers
+//	"tensors[].bytes"             integer
+//
 // Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
 // [ErrInvalidState] (none is open), [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func (c *Checkpoint) ContentsJSON() (string, error) {
@@ -1727,10 +1798,17 @@ func (c *Checkpoint) ContentsJSON() (string, error) {
 
 // CheckpointListJSON is shardrec_checkpoint_list_json.
 //
-// The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": [{"step",
-// "directory", "bytes", "commit"}, ...]} in the order in which they were committed. Reads manifests
-// only; what is no checkpoint is left out. Any thread.
-// Errors: [ErrInvalidArgument], [ErrNotFound] (no such directory), [ErrIoError], [ErrOutOfMemory]. Since 0.1.
+// The checkpoints below a directory, as JSON, in the order in which they were committed.
+//
+//	"version"                     integer: 1
+//	"latest"                      integer or null: the step that LATEST names
+//	"checkpoints[].step"          integer
+//	"checkpoints[].directory"     text: its name below the directory; "" for one that is the directory
+//	"checkpoints[].bytes"         integer: of its files
+//	"checkpoints[].commit"        integer: number of the commit in its run
+//
+// Reads manifests only; what is no checkpoint is left out.
+// Any thread. Errors: [ErrInvalidArgument], [ErrNotFound] (no such directory), [ErrIoError], [ErrOutOfMemory]. Since 0.1.
 func CheckpointListJSON(directory string) (string, error) {
 	var out string
 	err := capi.Checkpoint_list_json(directory, &out)
@@ -1765,7 +1843,7 @@ func OpenScorer(ctx context.Context, directory string, step int, options *Scorer
 // Refresh is shardrec_scorer_refresh.
 //
 // Serves another checkpoint of the directory from now on: step as [OpenScorer]. Where that is
-// the one that is open, nothing happens. Both are in memory until calls that began with the one before
+// the one that is open, it stays. Both are in memory until calls that began with the one before
 // have returned, which this call waits for. Its tables must have the same names, dims, and features
 // as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
 // After an error the one before is served on. ctx: as [OpenScorer]. out_step: the step that
@@ -1857,23 +1935,11 @@ func (m *Metrics) Reset() error {
 //
 // Counters of all open communicators and collections of this process in Prometheus' text exposition
 // format (text/plain; version=0.0.4): families shardrec_*, counters with the suffix _total, times in
-// seconds, sizes in bytes. Labels: comm (number of the communicator in this process, from 0), rank,
-// collection (number of the collection on its communicator, the same on all ranks), and exchange,
-// phase or table:
-//
-//	shardrec_live_objects                      shardrec_comm_up
-//	shardrec_steps_total                       shardrec_table_memory_bytes, _buffer_memory_bytes
-//	shardrec_exchange_bytes_total{exchange}    shardrec_ids_sent_total, _ids_looked_up_total
-//	shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
-//	shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
-//	shardrec_table_ids_out_of_range_total{table}, shardrec_table_non_finite_total{table},
-//	shardrec_saturated_total
-//
-// The time of phases is the host's, and of collections on a device that of its stream, from phase to phase
-// without what the caller's stream holds up; the last phases count when they are over there.
-// Families are added by later releases, never renamed.
-// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
-// Since 0.1.
+// seconds, sizes in bytes. The names of families and phases, their labels and units: capi/NAMES.md. The
+// time of phases is the host's, and of collections on a device that of its stream, from phase to phase
+// without what the caller's stream holds up; the last phases count when they are over there. Families are
+// added by later releases and keep their names. Errors: INVALID_ARGUMENT,
+// OUT_OF_MEMORY. Not blocking; any thread, also while steps run. Since 0.1.
 func CountersText() (string, error) {
 	var out string
 	err := capi.Counters_text(&out)
@@ -1882,10 +1948,10 @@ func CountersText() (string, error) {
 
 // TraceStart is shardrec_trace_start.
 //
-// Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
+// Starts the trace of this process: the phases of the steps of all its ranks, from now on. A trace that
 // was taken before is forgotten.
 // events: how many are kept, in [1, 2^24], of 40 bytes each, allocated at once; when there are more,
-// the   oldest are dropped. A training step has about 14 on each rank.
+// the oldest are dropped. A training step has about 14 on each rank.
 // Off (the default), an event costs a few instructions; on, about 0.1 us.
 // Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Any thread. Since 0.1.
 func TraceStart(events int) error {
@@ -1894,27 +1960,38 @@ func TraceStart(events int) error {
 
 // TraceStop is shardrec_trace_stop.
 //
-// Ends the trace; what was recorded stays until the next start. Never fails. Any thread. Since 0.1.
+// Ends the trace; what was recorded stays until the next start. Any thread. Since 0.1.
 func TraceStop() { capi.Trace_stop() }
 
 // TraceJSON is shardrec_trace_json.
 //
 // The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
-// rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
-// inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
-// "gradient exchange", "index plan", "update"). Of collections on a device it shows when the host called
-// for them; in Nsight Systems they are NVTX ranges, with the kernels beside them. Without a trace, no
-// events. Of ranks in several processes, `shardrec trace merge` makes one
-// trace, by what is in otherData:
+// rank, a thread per collection; the calls and inside them the phases, by the names of capi/NAMES.md. Of
+// collections on a device it shows when the host called for them; in Nsight Systems they are NVTX ranges,
+// with the kernels beside them. Without a trace, no events.
 //
-//	start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
-//	start_unix_nanoseconds     the same moment by the wall clock
-//	clocks                     of the last 16 communicators between processes, measured when they were
-//	                           made: reference (names the measurement, the same on all ranks), rank,
-//	                           offset_nanoseconds (rank 0's monotonic clock less this process'),
-//	                           uncertainty_nanoseconds (half of the shortest round trip). Clocks of
-//	                           different machines drift apart, by some ms in an hour
+//	"displayTimeUnit"                 text: "ms"
+//	"otherData.version"               integer: 1
+//	"otherData.dropped_events"        integer: the oldest ones, for which there was no room
+//	"otherData.start_steady_nanoseconds"        integer: of this process' monotonic clock, where ts is 0
+//	"otherData.start_unix_nanoseconds"          integer: the same moment by the wall clock
+//	"otherData.clocks[].reference"    text: names the measurement, the same on all ranks
+//	"otherData.clocks[].rank"         integer
+//	"otherData.clocks[].offset_nanoseconds"     integer: rank 0's monotonic clock less this process'
+//	"otherData.clocks[].uncertainty_nanoseconds"    integer: half of the shortest round trip
+//	"traceEvents[].ph"                text: "X", a span of time, or "M", about a process
+//	"traceEvents[].pid"               integer: rank
+//	"traceEvents[].name"              text: of the call or phase; of an M what it says of the process,
+//	                                  "process_name" or "process_sort_index"
+//	"traceEvents[].cat"               optional text: "shardrec", of an X
+//	"traceEvents[].tid"               optional integer: collection, of an X
+//	"traceEvents[].ts", "traceEvents[].dur"     optional number: begin and length in us, of an X
+//	"traceEvents[].args.name"         optional text: "rank 0", of a process_name
+//	"traceEvents[].args.sort_index"   optional integer: rank, of a process_sort_index
 //
+// clocks: of the last 16 communicators between processes, measured when they were made. Clocks of different
+// machines drift apart, by some ms in an hour. Of ranks in several processes, `shardrec trace merge` makes
+// one trace.
 // Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Any thread. Since 0.1.
 func TraceJSON() (string, error) {
 	var out string
@@ -1929,37 +2006,38 @@ func TraceJSON() (string, error) {
 // the profile in the cache, unless other work disturbed it ("quiet" is then false); where it cannot
 // be stored, it is returned all the same, with a warning in the log.
 // Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
-// machine's; the machine should have nothing else to do.
+// machine's; the machine should have no other work.
 // threads: in [0, 4096]; 0: all processors that this process may use.
 // ctx: its end cancels; [WithControl] tells how far it is.
-// A JSON object of
+// JSON. GB/s are bytes read and written, in 1e9 a second.
 //
-//	"version"       4
-//	"machine"       {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
-//	                of the caches that one processor reaches, 0 where unknown
-//	"table_bytes"   that the rows were spread over
-//	"seconds"       that it took
-//	"quiet"         false: other work disturbed the measurement
-//	"copies"        [{"threads", "gb_per_second"}], bytes read and written
-//	"rows"          [{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates),
+//	"version"                     integer: 4
+//	"machine.cpu"                 text: name of the processor
+//	"machine.processors"          integer
+//	"machine.l1_bytes", "machine.l2_bytes", "machine.l3_bytes"    integer: of the caches that one processor
+//	                              reaches, 0 where unknown
+//	"machine.instruction_set"     text
+//	"table_bytes"                 integer: that the rows were spread over
+//	"seconds"                     number: that it took
+//	"quiet"                       boolean: false: other work disturbed the measurement
+//	"copies[].threads"            integer
+//	"copies[].gb_per_second"      number
+//	"rows[].access"               text: "gather" or "update"
+//	"rows[].row_bytes", "rows[].bag_length", "rows[].threads"     integer; the bag length of an update is 0
+//	"rows[].hint"                 text: prefetch of the fastest way, "none", "t0", "t1" or "nta"
+//	"rows[].distance_rows"        integer: prefetched ahead
+//	"rows[].kernel_hint"          text: "t0" or "t1": how this library's kernels prefetch, measured with them
+//	                              and one thread
+//	"rows[].kernel_distance_rows" integer
+//	"rows[].pages"                text: "huge" or "small"
+//	"rows[].stores"               text: "plain" or "streaming"
+//	"rows[].gb_per_second"        number: of the fastest way
+//	"rows[].by_hint.none", "rows[].by_hint.t0"     optional number: GB/s of each hint at its best distance
+//	"rows[].by_hint.t1", "rows[].by_hint.nta"      optional number: with huge pages and plain stores
+//	"rows[].streaming"            optional number: GB/s with streaming stores
+//	"rows[].small_pages"          optional number: GB/s of the fastest way in small pages
 //
-// "threads",
-//
-//	the fastest way: "hint": "none" | "t0" | "t1" | "nta", "distance_rows" (prefetched
-//	ahead), "pages": "huge" | "small", "stores": "plain" | "streaming",
-//
-// "gb_per_second",
-//
-//	"kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels
-//
-// prefetch,
-//
-//	measured with them and one thread,
-//	and others, each missing where it was not measured: "by_hint": GB/s of each hint at
-//	its best distance with huge pages and plain stores, "streaming": with streaming
-//	stores, "small_pages": the fastest way in small pages}]
-//
-// 1 GB is 1e9 bytes. A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
+// A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
 // per id, and the row and 4 bytes of state twice.
 // Errors: [ErrInvalidArgument], [ErrBusy] (another probe runs in this process), [ErrCancelled], [ErrInvalidHandle],
 // [ErrClosed], [ErrOutOfMemory]. Blocking; any thread. Since 0.1.
@@ -1983,25 +2061,27 @@ func ProbeCachedJSON() (string, error) {
 // ProbeDeviceJSON is shardrec_probe_device_json.
 //
 // Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
-// random rows by row size. Nothing is kept: kernels of devices need no profile. Takes about a second,
-// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have nothing
-// else to do.
+// random rows by row size. The result is not kept: kernels of devices need no profile. Takes about a second,
+// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have no
+// other work.
 // device: as SHARDREC_OPTION_DEVICE, in [0, 1023].
 // ctx: its end cancels; [WithControl] tells how far it is.
-// A JSON object in the form of [ProbeJSON]'s, of
+// JSON in the form of [ProbeJSON]'s.
 //
-//	"version"       1
-//	"machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes",
-//	                "l2_bytes"}
-//	"table_bytes"   that the rows were spread over
-//	"seconds"       that it took
-//	"quiet"         false: other work disturbed the measurement
-//	"copies"        [{"from": "host" | "device", "to": "device" | "host", "gb_per_second"}]; memory of the
-//	                host is pinned. Bytes count once, of a copy on the device twice (read and written)
-//	"rows"          [{"access": "gather", "row_bytes", "bag_length", "gb_per_second"}]; 8 bytes per id, the
-//	                rows and the sums
+//	"version"                     integer: 1
+//	"machine.device"              text: "cuda:0"
+//	"machine.name"                text
+//	"machine.compute_capability"  text: "9.0"
+//	"machine.memory_bytes", "machine.l2_bytes"     integer
+//	"table_bytes"                 integer: that the rows were spread over
+//	"seconds"                     number: that it took
+//	"quiet"                       boolean: false: other work disturbed the measurement
+//	"copies[].from", "copies[].to"                 text: "host", which is pinned memory, or "device"
+//	"copies[].gb_per_second"      number: bytes count once, of a copy on the device twice (read and written)
+//	"rows[].access"               text: "gather"
+//	"rows[].row_bytes", "rows[].bag_length"        integer
+//	"rows[].gb_per_second"        number: of 8 bytes per id, the rows and the sums
 //
-// 1 GB is 1e9 bytes.
 // Errors: [ErrInvalidArgument] (there is no such device, too), [ErrUnsupported] (the CUDA plug-in is not
 // installed), [ErrDeviceError], [ErrBusy] (another probe of a device runs in this process), [ErrCancelled],
 // [ErrInvalidHandle], [ErrClosed], [ErrOutOfMemory] (also of the device). Blocking; any thread. Since 0.1.

@@ -315,8 +315,8 @@ func (o *CollectionOptions) Deduplicate(value bool) *CollectionOptions {
 }
 
 // ForwardCompression sets FORWARD_COMPRESSION: shardrec_compression, of the output exchange: sums per bag and
-// box, before they are added up and divided by MEAN; rows of sequences. Default NONE, which costs nothing;
-// any other costs time where ranks share a machine; the same on all ranks.
+// box, before they are added up and divided by MEAN; rows of sequences. Default NONE, which costs no time;
+// any other does where ranks share a machine; the same on all ranks.
 func (o *CollectionOptions) ForwardCompression(value Compression) *CollectionOptions {
 	o.set(OptionForwardCompression, int64(value))
 	return o
@@ -334,7 +334,8 @@ func (o *CollectionOptions) BackwardCompression(value Compression) *CollectionOp
 // Hierarchical sets HIERARCHICAL: 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows
 // of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses
 // instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION.
-// Default: 1 where ranks live in several processes and nothing is compressed, else 0; the same on all ranks.
+// Default: 1 where ranks live in several processes and no exchange is compressed, else 0; the same on all
+// ranks.
 func (o *CollectionOptions) Hierarchical(value bool) *CollectionOptions {
 	o.set(OptionHierarchical, number(value))
 	return o
@@ -350,10 +351,10 @@ func (o *CollectionOptions) Device(value int64) *CollectionOptions {
 	return o
 }
 
-// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks.
+// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks.
 // Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
 // (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
-// POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a
+// POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a
 // DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD.
 // SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
 func (o *CollectionOptions) NonFinite(value NonFinite) *CollectionOptions {
@@ -429,10 +430,10 @@ func (o *DdpOptions) Threads(value int64) *DdpOptions {
 	return o
 }
 
-// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks.
+// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks.
 // Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
 // (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
-// POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a
+// POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a
 // DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD.
 // SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
 func (o *DdpOptions) NonFinite(value NonFinite) *DdpOptions {
@@ -511,7 +512,7 @@ func (o *DdpOptions) StepInBackward(value bool) *DdpOptions {
 // Thread sets DDP_THREAD: 0 or 1; 1: a thread of the library sends, adds up and writes buckets during
 // backward; 0: shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest. The same bits; ranks may
 // differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one, because a
-// thread that takes the processor from backward hides nothing.
+// thread that takes the processor from backward hides no time.
 func (o *DdpOptions) Thread(value bool) *DdpOptions {
 	o.set(OptionDdpThread, number(value))
 	return o
@@ -703,8 +704,8 @@ func (o *CommOptions) Interface(value string) *CommOptions {
 }
 
 // RankZeroSeconds sets RANK_ZERO_SECONDS: > 0: how much later than this rank rank 0 may come, for
-// shardrec_comm_create_from_env: where its address is known and its machine answers, but nothing listens
-// there for so long, rank 0 is lost (PEER_FAILED); default 60.
+// shardrec_comm_create_from_env: where its address is known and its machine answers, but nobody listens there
+// for so long, rank 0 is lost (PEER_FAILED); default 60.
 func (o *CommOptions) RankZeroSeconds(value float64) *CommOptions {
 	o.set(OptionRankZeroSeconds, value)
 	return o
@@ -780,7 +781,7 @@ func (o *RendezvousOptions) AllowPlainTcp(value bool) *RendezvousOptions {
 	return o
 }
 
-// SilenceSeconds sets SILENCE_SECONDS: in [0.1, 3600]: a rank that says nothing for so long, or that a rank's
+// SilenceSeconds sets SILENCE_SECONDS: in [0.1, 3600]: a rank that is silent for so long, or that a rank's
 // connection does not reach, is lost to the others; default 4.
 func (o *RendezvousOptions) SilenceSeconds(value float64) *RendezvousOptions {
 	o.set(OptionSilenceSeconds, value)
@@ -844,10 +845,10 @@ func (o *ScorerOptions) Float(key Option) (float64, error) {
 	return value(o.settings, OptionsKindScorer, key, capi.Options_get_f64)
 }
 
-// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks.
+// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks.
 // Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
 // (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
-// POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a
+// POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a
 // DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD.
 // SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
 func (o *ScorerOptions) NonFinite(value NonFinite) *ScorerOptions {

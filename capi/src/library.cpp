@@ -56,7 +56,8 @@ shardrec_status shardrec_capabilities_json(char** out_text) {
     core::JsonWriter json;
     compute::require_cpu_target();
     json.begin_object();
-    json.key("version").text(SHARDREC_VERSION);
+    json.key("version").integer(1);
+    json.key("library_version").text(SHARDREC_VERSION);
     json.key("api_version").integer(SHARDREC_API_VERSION);
     json.key("engines").begin_array();
     for (const std::string_view engine : shardrec::comm::installed_engines()) json.text(engine);

@@ -109,7 +109,8 @@ std::string Recorder::text(size_t most) const {
 std::string Recorder::json() const {
   const uint64_t next = next_.load();
   core::JsonWriter json;
-  json.begin_object().key("rank").integer(rank_).key("size").integer(size_);
+  json.begin_object().key("version").integer(1);
+  json.key("rank").integer(rank_).key("size").integer(size_);
   json.key("now_seconds").number(seconds(now()));
   json.key("operations").begin_array(core::JsonWriter::Style::kLines);
   for (uint64_t number = next - std::min<uint64_t>(next, kOperations); number < next; ++number) {

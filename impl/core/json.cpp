@@ -365,4 +365,21 @@ void JsonValue::fail(const std::string& complaint) const { tree_->complain(node_
 
 std::string JsonValue::place() const { return tree_->place(node_); }
 
+void require_format(const JsonValue& format, std::string_view name, int64_t version) {
+  const std::string& text = format.text();
+  const std::string accepted = sentence(name, "-", version);
+  if (text == accepted) return;
+  const std::string prefix = sentence(name, "-");
+  const char* const end = text.data() + text.size();
+  int64_t given = 0;
+  if (text.starts_with(prefix)) {
+    const auto [stop, error] = std::from_chars(text.data() + prefix.size(), end, given);
+    if (error == std::errc{} && stop == end && given > version) {
+      format.fail(
+          sentence("\"", text, "\" is of a later release; this one reads \"", accepted, "\""));
+    }
+  }
+  format.fail(sentence("the format is not \"", accepted, "\""));
+}
+
 }  // namespace shardrec::core

@@ -116,6 +116,10 @@ class JsonWriter {
   bool after_key_ = false;
 };
 
+// Throws the document's status where the format is not "<name>-<version>", such as "shardrec-plan-1"; a later
+// version is named as such.
+void require_format(const JsonValue& format, std::string_view name, int64_t version);
+
 // Well-formed UTF-8 as RFC 3629 has it: no overlong forms, surrogates or code points past U+10FFFF.
 bool is_utf8(std::string_view text) noexcept;
 

@@ -124,6 +124,7 @@ std::string trace_json() {
   JsonWriter json;
   json.begin_object().key("displayTimeUnit").text("ms");
   json.key("otherData").begin_object();
+  json.key("version").integer(1);
   json.key("dropped_events").integer(static_cast<int64_t>(recorded - kept));
   json.key("start_unix_nanoseconds").integer(unix_start);
   json.key("start_steady_nanoseconds").integer(steady_start);

@@ -17,8 +17,9 @@ using core::JsonDocument;
 using core::JsonValue;
 using core::JsonWriter;
 
-constexpr std::string_view kFormat = "shardrec-plan-1";
-constexpr std::string_view kTopologyFormat = "shardrec-topology-1";
+constexpr std::string_view kPlan = "shardrec-plan";
+constexpr std::string_view kTopology = "shardrec-topology";
+constexpr int64_t kVersion = 1;
 
 Box read_box(const JsonValue& json) {
   json.expect_keys({"rank", "row", "rows", "col", "cols"});
@@ -40,11 +41,6 @@ void at_place(const JsonValue& value, const Step& step, const char* what = "plan
     core::fail(error.status(), core::sentence(what, ": ", value.place(), ": ", error.sentence()),
                error.parts());
   }
-}
-
-void check_format(const JsonValue& root, std::string_view format) {
-  if (root.at("format").text() == format) return;
-  root.at("format").fail("the format is not \"" + std::string(format) + "\"");
 }
 
 Topology read_topology(const JsonValue& json, const char* what) {
@@ -91,7 +87,7 @@ void read_table(const JsonValue& json, const Table& table, const Topology& topol
 std::string plan_to_json(const Plan& plan, const Model& model) {
   JsonWriter json;
   json.begin_object(JsonWriter::Style::kLines);
-  json.key("format").text(kFormat);
+  json.key("format").text(core::sentence(kPlan, "-", kVersion));
   json.key("ranks").integer(plan.topology.ranks);
   json.key("ranks_per_node").integer(plan.topology.ranks_per_node);
   json.key("tables").begin_array(JsonWriter::Style::kLines);
@@ -127,7 +123,7 @@ Plan plan_from_json(const Model& model, const std::string& text) {
   const JsonDocument document(text, "plan", SHARDREC_INVALID_ARGUMENT);
   const JsonValue root = document.root();
   root.expect_keys({"format", "ranks", "ranks_per_node", "tables"});
-  check_format(root, kFormat);
+  core::require_format(root.at("format"), kPlan, kVersion);
   Plan plan;
   plan.topology = read_topology(root, "plan");
 
@@ -155,7 +151,7 @@ Plan plan_from_json(const Model& model, const std::string& text) {
 std::string topology_to_json(const Topology& topology) {
   JsonWriter json;
   json.begin_object();
-  json.key("format").text(kTopologyFormat);
+  json.key("format").text(core::sentence(kTopology, "-", kVersion));
   json.key("ranks").integer(topology.ranks);
   json.key("ranks_per_node").integer(topology.ranks_per_node);
   json.end_object();
@@ -166,7 +162,7 @@ Topology topology_from_json(const std::string& text) {
   const JsonDocument document(text, "topology", SHARDREC_INVALID_ARGUMENT);
   const JsonValue root = document.root();
   root.expect_keys({"format", "ranks", "ranks_per_node"});
-  check_format(root, kTopologyFormat);
+  core::require_format(root.at("format"), kTopology, kVersion);
   return read_topology(root, "topology");
 }
 

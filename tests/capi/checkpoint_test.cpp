@@ -270,6 +270,102 @@ TEST(CheckpointApi, ReplicasAreAveragedBeforeOneIsSaved) {
   });
 }
 
+TEST(CheckpointApi, AHandleReadsAndWritesNothingBeforeItsFirstCall) {
+  Directory directory;
+  run(2, [&](Comm& comm, int) {
+    const Checkpoint checkpoint(comm, directory.path("new/run"));
+    const Checkpoint of_a_file(comm, "/dev/null/run");
+    EXPECT_FALSE(std::filesystem::exists(directory.path("new")));
+  });
+}
+
+TEST(CheckpointApi, ASaveLeavesOtherFilesOfItsDirectoryAlone) {
+  Directory directory;
+  const std::string notes = directory.path("flat/notes.txt");
+  std::filesystem::create_directory(directory.path("flat"));
+  std::ofstream(notes) << "keep me";
+  run(2, [&](Comm& comm, int) {
+    TablesInSteps job(comm);
+    job.tables.save(directory.path("flat"));
+  });
+  std::ifstream file(notes);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "keep me");
+  EXPECT_TRUE(std::filesystem::exists(directory.path("flat/manifest.json")));
+}
+
+TEST(CheckpointApi, AHostTensorThatIsDamagedIsRefusedAndNotWritten) {
+  Directory directory;
+  run(1, [&](Comm& comm, int) {
+    Checkpoint checkpoint(comm, directory.path());
+    checkpoint.set_tensor("x", std::vector<float>{1, 2, 3});
+    checkpoint.commit(1);
+    damage(directory.path("run/step_000000000001"));
+    checkpoint.open();
+    std::vector<float> x = {7, 7, 7};
+    EXPECT_EQ(status_of([&] { checkpoint.get_tensor("x", 0, x); }), SHARDREC_CORRUPT_DATA);
+    EXPECT_EQ(x, (std::vector<float>{7, 7, 7}));
+    EXPECT_EQ(status_of([&] { checkpoint.verify(); }), SHARDREC_CORRUPT_DATA);
+  });
+}
+
+TEST(CheckpointApi, VerifyFindsAnyByteThatIsDamaged) {
+  Directory directory;
+  run(1, [&](Comm& comm, int) {
+    TablesInSteps job(comm);
+    Checkpoint checkpoint(comm, directory.path());
+    checkpoint.add("tables", job.tables);
+    checkpoint.set_tensor("x", std::vector<float>{1, 2, 3});
+    checkpoint.commit(1);
+    int flipped = 0;
+    const auto files = std::filesystem::directory_iterator(directory.path("run/step_000000000001"));
+    for (const std::filesystem::path& path : files) {
+      const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+      for (int64_t at = 0; at < bytes; at += 7) {
+        const auto flip = [&] {
+          std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+          file.seekg(at);
+          const char changed = static_cast<char>(file.get() ^ 1);
+          file.seekp(at);
+          file.put(changed);
+        };
+        flip();
+        EXPECT_EQ(status_of([&] {
+                    checkpoint.open();
+                    checkpoint.verify();
+                  }),
+                  SHARDREC_CORRUPT_DATA)
+            << path << " byte " << at;
+        flip();
+        ++flipped;
+      }
+    }
+    EXPECT_GT(flipped, 300);
+    checkpoint.open();
+    checkpoint.verify();
+  });
+}
+
+TEST(CheckpointApi, WhatIsAddedIsWrittenByEveryLaterCommit) {
+  Directory directory;
+  run(2, [&](Comm& comm, int) {
+    const shardrec::Model model = make_model();
+    Job job(comm, nullptr, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
+    Checkpoint checkpoint(comm, directory.path());
+    add_all(checkpoint, job);
+    std::vector<std::vector<float>> states;
+    for (int64_t step = 1; step <= 3; ++step) {
+      job.step(step);
+      checkpoint.commit(step);
+      states.push_back(job.state());
+    }
+    for (int64_t step = 1; step <= 3; ++step) {
+      checkpoint.open(step);
+      checkpoint.load();
+      EXPECT_EQ(job.state(), states[static_cast<size_t>(step) - 1]);
+    }
+  });
+}
+
 TEST(CheckpointApi, OpensWhatACollectionSaved) {
   Directory directory;
   run(2, [&](Comm& comm, int) {

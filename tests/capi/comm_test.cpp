@@ -141,6 +141,15 @@ TEST(Comm, AllReduceOfDifferentDtypesOrReductionsIsMismatch) {
   });
 }
 
+TEST(Comm, CloseReturnsWhenEveryRankHasCalled) {
+  std::atomic<int> entered{0};
+  run_ranks(4, [&](shardrec_comm* comm, int) {
+    entered.fetch_add(1);
+    EXPECT_OK(shardrec_comm_close(comm));
+    EXPECT_EQ(entered.load(), 4);
+  });
+}
+
 TEST(Comm, CallsAfterCloseAreClosed) {
   run_ranks(2, [](shardrec_comm* comm, int) {
     ASSERT_OK(shardrec_comm_close(comm));

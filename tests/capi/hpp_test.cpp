@@ -18,9 +18,19 @@
 
 namespace {
 
+template <class... Types>
+void expect_quiet_ends() {
+  static_assert((std::is_nothrow_destructible_v<Types> && ...));
+}
+
 TEST(Hpp, HandlesMoveAndAreDestroyedOnce) {
   static_assert(!std::is_copy_constructible_v<shardrec::Model>);
   static_assert(std::is_nothrow_move_constructible_v<shardrec::Model>);
+  expect_quiet_ends<shardrec::Model, shardrec::Topology, shardrec::Plan, shardrec::Mesh,
+                    shardrec::Collection, shardrec::Lookup, shardrec::Comm, shardrec::Local,
+                    shardrec::Rendezvous, shardrec::Mlp, shardrec::Interaction, shardrec::Ddp,
+                    shardrec::Metrics, shardrec::Checkpoint, shardrec::Scorer, shardrec::Control,
+                    shardrec::Memory, shardrec::Options>();
   const int64_t before = shardrec::live_objects();
   {
     shardrec::Model first;
@@ -307,6 +317,21 @@ TEST(Hpp, RunPassesOnWhatIsNoException) {
                                comm.barrier();
                              }),
                int);
+}
+
+TEST(Hpp, APlanIsCheckedForCellsWithoutAnOwner) {
+  shardrec::Model model;
+  model.add_table("t", 10, 2);
+  model.add_table("replicated", 10, 2);
+  const shardrec::Topology topology(2, 2);
+  shardrec::Plan plan = shardrec::Plan::empty(model, topology);
+  plan.replicate(1);
+  plan.add_box(0, {.rank = 0, .row = 0, .rows = 9, .col = 0, .cols = 2});
+  EXPECT_THROW(plan.check_tiling(), shardrec::Error);
+  EXPECT_THROW(plan.add_box(0, {.rank = 1, .row = 8, .rows = 2, .col = 0, .cols = 2}),
+               shardrec::Error);
+  plan.add_box(0, {.rank = 1, .row = 9, .rows = 1, .col = 0, .cols = 2});
+  plan.check_tiling();
 }
 
 TEST(Hpp, PlansForTopologiesAndMeshes) {

@@ -352,10 +352,10 @@ TEST(Library, TellsItsVersionAndCapabilities) {
   char* text = nullptr;
   ASSERT_OK(shardrec_capabilities_json(&text));
   const std::string json = take(text);
-  for (const char* part :
-       {"\"version\": \"0.2.0\"", "\"api_version\": 2", "\"engines\": [\"local\"",
-        "\"devices\": [\"cpu\"", "\"cuda_devices\": [", "\"cuda_missing\": ",
-        "\"cpu_targets\": [\"scalar\"", "\"cpu_target\": \"", "\"dense\": "}) {
+  for (const char* part : {"\"version\": 1", "\"library_version\": \"0.2.0\"", "\"api_version\": 2",
+                           "\"engines\": [\"local\"", "\"devices\": [\"cpu\"",
+                           "\"cuda_devices\": [", "\"cuda_missing\": ",
+                           "\"cpu_targets\": [\"scalar\"", "\"cpu_target\": \"", "\"dense\": "}) {
     EXPECT_TRUE(contains(json, part)) << part << " is not in " << json;
   }
 }

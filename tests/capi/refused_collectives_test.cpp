@@ -221,70 +221,6 @@ const std::vector<Refusal>& refused_alone() {
   return all;
 }
 
-TEST_F(RefusedCollectives, OnOneRankLetTheOthersWaitUntilThatRankCallsAgain) {
-  on_ranks([](Rank& rank) {
-    for (const Refusal& refusal : refused_alone()) {
-      SCOPED_TRACE(refusal.what);
-      refusal.before(rank);
-      if (rank.rank == 1) {
-        EXPECT_EQ(refusal.wrong(rank), refusal.status) << shardrec_last_error();
-      }
-      EXPECT_OK(refusal.right(rank));
-    }
-  });
-}
-
-TEST_F(RefusedCollectives, OnOneRankEndTheOthersByTheirDeadline) {
-  for (const Refusal& refusal : refused_alone()) {
-    SCOPED_TRACE(refusal.what);
-    const std::string what = refusal.what;
-    if (what != "all_reduce" && what != "save" && what != "mesh_comm") continue;
-    on_ranks([&](Rank& rank) {
-      if (rank.rank == 1) {
-        EXPECT_EQ(refusal.wrong(rank), refusal.status);
-        while (shardrec_comm_status(rank.comm) == SHARDREC_OK) std::this_thread::yield();
-        EXPECT_EQ(shardrec_comm_status(rank.comm), SHARDREC_TIMEOUT);
-        return;
-      }
-      EXPECT_OK(shardrec_comm_set_f64(rank.comm, SHARDREC_COMM_STEP_SECONDS, 0.1));
-      EXPECT_OK(shardrec_comm_set_f64(rank.comm, SHARDREC_COMM_SETUP_SECONDS, 0.1));
-      EXPECT_EQ(refusal.right(rank), SHARDREC_TIMEOUT) << shardrec_last_error();
-      EXPECT_TRUE(contains(shardrec_last_error(), "rank 1 did not come")) << shardrec_last_error();
-    });
-  }
-}
-
-TEST_F(RefusedCollectives, OnOneRankThatThenMakesAnotherCallAreAMismatch) {
-  on_ranks([](Rank& rank) {
-    const Refusal& refusal = refused_alone().front();
-    if (rank.rank == 1) {
-      EXPECT_EQ(refusal.wrong(rank), refusal.status);
-      EXPECT_EQ(shardrec_comm_barrier(rank.comm), SHARDREC_MISMATCH);
-    } else {
-      EXPECT_EQ(refusal.right(rank), SHARDREC_MISMATCH);
-    }
-  });
-}
-
-TEST_F(RefusedCollectives, OnOneRankThatThenDestroysItsCommunicatorArePeerFailed) {
-  Local group;
-  ASSERT_OK(shardrec_local_create(kRanks, kRanks, nullptr, group.out()));
-  std::vector<std::thread> threads;
-  for (int number = 0; number < kRanks; ++number) {
-    threads.emplace_back([&, number] {
-      Comm comm;
-      EXPECT_OK(shardrec_comm_create_local(group, number, nullptr, comm.out()));
-      if (number == 1) {
-        EXPECT_EQ(shardrec_comm_all_reduce(comm, nullptr, SHARDREC_REDUCTION_SUM),
-                  SHARDREC_INVALID_ARGUMENT);
-      } else {
-        EXPECT_EQ(shardrec_comm_barrier(comm), SHARDREC_PEER_FAILED) << shardrec_last_error();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 // Refused by rank 1 alone, and told to all before anything is done.
 const std::vector<Refusal>& told_to_all() {
   static const auto create = [](Rank& r, const shardrec_model* model, const shardrec_plan* plan,
@@ -340,6 +276,95 @@ const std::vector<Refusal>& told_to_all() {
        [](Rank& r) { return shardrec_checkpoint_verify(r.checkpoint, nullptr); }},
   };
   return all;
+}
+
+TEST_F(RefusedCollectives, OnOneRankLetTheOthersWaitUntilThatRankCallsAgain) {
+  on_ranks([](Rank& rank) {
+    for (const Refusal& refusal : refused_alone()) {
+      SCOPED_TRACE(refusal.what);
+      refusal.before(rank);
+      if (rank.rank == 1) {
+        EXPECT_EQ(refusal.wrong(rank), refusal.status) << shardrec_last_error();
+      }
+      EXPECT_OK(refusal.right(rank));
+    }
+  });
+}
+
+TEST_F(RefusedCollectives, OnOneRankEndTheOthersByTheirDeadline) {
+  for (const Refusal& refusal : refused_alone()) {
+    SCOPED_TRACE(refusal.what);
+    const std::string what = refusal.what;
+    if (what != "all_reduce" && what != "save" && what != "mesh_comm") continue;
+    on_ranks([&](Rank& rank) {
+      if (rank.rank == 1) {
+        EXPECT_EQ(refusal.wrong(rank), refusal.status);
+        while (shardrec_comm_status(rank.comm) == SHARDREC_OK) std::this_thread::yield();
+        EXPECT_EQ(shardrec_comm_status(rank.comm), SHARDREC_TIMEOUT);
+        return;
+      }
+      EXPECT_OK(shardrec_comm_set_f64(rank.comm, SHARDREC_COMM_STEP_SECONDS, 0.1));
+      EXPECT_OK(shardrec_comm_set_f64(rank.comm, SHARDREC_COMM_SETUP_SECONDS, 0.1));
+      EXPECT_EQ(refusal.right(rank), SHARDREC_TIMEOUT) << shardrec_last_error();
+      EXPECT_TRUE(contains(shardrec_last_error(), "rank 1 did not come")) << shardrec_last_error();
+    });
+  }
+}
+
+TEST_F(RefusedCollectives, OnACommunicatorThatIsDeadAllGiveItsStatusAtOnce) {
+  on_ranks([](Rank& rank) {
+    if (rank.rank == 1) {
+      while (shardrec_comm_status(rank.comm) == SHARDREC_OK) std::this_thread::yield();
+    } else {
+      EXPECT_OK(shardrec_comm_set_f64(rank.comm, SHARDREC_COMM_STEP_SECONDS, 0.1));
+      EXPECT_EQ(shardrec_comm_barrier(rank.comm), SHARDREC_TIMEOUT);
+      EXPECT_OK(shardrec_comm_set_f64(rank.comm, SHARDREC_COMM_STEP_SECONDS, 1000));
+      EXPECT_OK(shardrec_comm_set_f64(rank.comm, SHARDREC_COMM_SETUP_SECONDS, 1000));
+    }
+    for (const Refusal& refusal : refused_alone()) {
+      const std::string what = refusal.what;
+      // These need a batch that has begun, which is refused before.
+      if (what.starts_with("forward") || what.starts_with("begin") || what == "backward") continue;
+      EXPECT_EQ(refusal.right(rank), SHARDREC_TIMEOUT) << what << ": " << shardrec_last_error();
+    }
+    EXPECT_EQ(begin_batch(rank.lookup, {.batch_size = 0}), SHARDREC_TIMEOUT);
+    for (const Refusal& refusal : told_to_all()) {
+      if (std::string(refusal.what).starts_with("load")) continue;  // needs an open checkpoint
+      if (std::string(refusal.what).starts_with("verify")) continue;
+      EXPECT_EQ(refusal.right(rank), SHARDREC_TIMEOUT) << refusal.what;
+    }
+  });
+}
+
+TEST_F(RefusedCollectives, OnOneRankThatThenMakesAnotherCallAreAMismatch) {
+  on_ranks([](Rank& rank) {
+    const Refusal& refusal = refused_alone().front();
+    if (rank.rank == 1) {
+      EXPECT_EQ(refusal.wrong(rank), refusal.status);
+      EXPECT_EQ(shardrec_comm_barrier(rank.comm), SHARDREC_MISMATCH);
+    } else {
+      EXPECT_EQ(refusal.right(rank), SHARDREC_MISMATCH);
+    }
+  });
+}
+
+TEST_F(RefusedCollectives, OnOneRankThatThenDestroysItsCommunicatorArePeerFailed) {
+  Local group;
+  ASSERT_OK(shardrec_local_create(kRanks, kRanks, nullptr, group.out()));
+  std::vector<std::thread> threads;
+  for (int number = 0; number < kRanks; ++number) {
+    threads.emplace_back([&, number] {
+      Comm comm;
+      EXPECT_OK(shardrec_comm_create_local(group, number, nullptr, comm.out()));
+      if (number == 1) {
+        EXPECT_EQ(shardrec_comm_all_reduce(comm, nullptr, SHARDREC_REDUCTION_SUM),
+                  SHARDREC_INVALID_ARGUMENT);
+      } else {
+        EXPECT_EQ(shardrec_comm_barrier(comm), SHARDREC_PEER_FAILED) << shardrec_last_error();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(RefusedCollectives, WhoseArgumentsAreSharedFirstAreEveryRanksError) {

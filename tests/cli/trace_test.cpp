@@ -31,7 +31,7 @@ json trace_of(int rank, int64_t start, int64_t offset, int64_t unix_start,
         {{"ph", "X"}, {"name", "forward"}, {"pid", rank}, {"tid", 0}, {"ts", time}, {"dur", 5.5}});
   }
   return {{"displayTimeUnit", "ms"},
-          {"otherData",
+          {"otherData",  // without a version, as 0.1 wrote it
            {{"dropped_events", rank},
             {"start_unix_nanoseconds", unix_start},
             {"start_steady_nanoseconds", start},
@@ -90,6 +90,7 @@ TEST_F(Trace, TimesAreThoseOfRankZerosClock) {
     EXPECT_FALSE(last.by_wall_clock);
     EXPECT_EQ(last.uncertainty_us, 1.5);
     EXPECT_EQ(last.events, 6);
+    EXPECT_EQ(trace.at("otherData").at("version"), 1);
     EXPECT_EQ(trace.at("otherData").at("dropped_events"), 1);
     EXPECT_EQ(trace.at("otherData").at("start_steady_nanoseconds"), 10'000'000'000);
     EXPECT_EQ(trace.at("otherData").at("start_unix_nanoseconds"), 77);
@@ -165,6 +166,7 @@ TEST_F(Trace, FilesThatAreNoTracesAreRefusedWithTheirPlace) {
            "]}}",
        "more than 1000 values"},
       {without("otherData", "clocks"), "\"clocks\""},
+      {with("/otherData/version", 2), "\"version\" is 2, of a later release"},
       {without("otherData", "start_steady_nanoseconds"), "\"start_steady_nanoseconds\""},
       {with("/otherData/start_steady_nanoseconds", 1.5), "no integer"},
       {with("/otherData/start_steady_nanoseconds", INT64_MIN), "is accepted"},

@@ -104,6 +104,25 @@ TEST_F(Train, TheSamePlanTwiceGivesTheSameBits) {
   EXPECT_EQ(one.at("first_losses"), two.at("first_losses"));
 }
 
+TEST_F(Train, AProfileOfTheMemoryChangesNoBit) {
+  const Scratch cache;
+  const Finished stored =
+      Running(cache, {cache.path(""), "gather:64:1:1:12.5", "update:64:0:1:9.5"}, "",
+              SHARDREC_STORE_PROFILE)
+          .wait();
+  ASSERT_EQ(stored.exit_code, 0) << stored.err;
+  const auto with = [](const std::string& folder) {
+    ::setenv("SHARDREC_CACHE_DIR", folder.c_str(), 1);
+    const auto json = trained({"--ranks", "2", "--sharding", "mixed"});
+    ::unsetenv("SHARDREC_CACHE_DIR");
+    return json;
+  };
+  const auto one = with(cache.path("none"));
+  const auto two = with(cache.path(""));
+  EXPECT_EQ(one.at("test_auc"), two.at("test_auc"));
+  EXPECT_EQ(one.at("first_losses"), two.at("first_losses"));
+}
+
 TEST_F(Train, SeedChangesSplitOrderAndStart) {
   const auto one = trained({"--seed", "1"});
   const auto two = trained({"--seed", "2"});

@@ -84,7 +84,7 @@ TEST(Usage, VersionNamesTheLibraryAndWhatItFinds) {
   const Finished result = run({"--version"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto found = nlohmann::json::parse(capabilities_json());
-  EXPECT_TRUE(result.out.starts_with("shardrec " + found.at("version").get<std::string>() +
+  EXPECT_TRUE(result.out.starts_with("shardrec " + found.at("library_version").get<std::string>() +
                                      ", API version " + std::to_string(SHARDREC_API_VERSION) +
                                      "\nengines: local"))
       << result.out;

@@ -82,10 +82,16 @@ struct ByHand {
     const auto challenge = connection.receive<kChallengeBytes>();
     answer = answer_challenge(key, token.job, challenge, rank, random_bytes<kNonceBytes>(), "here");
     connection.send(answer);
-    check_verdict(key, challenge, answer, connection.receive<kVerdictBytes>(), "here");
+    const auto verdict = connection.receive<kVerdictBytes>();
+    check_verdict(key, challenge, answer, verdict, "here");
+    for (const ConstBytes bytes :
+         {ConstBytes(challenge), ConstBytes(answer), ConstBytes(verdict)}) {
+      for (const std::byte each : bytes) travelled.push_back(static_cast<char>(each));
+    }
   }
   RawConnection connection;
   Answer answer;
+  std::string travelled{};  // the whole handshake
 };
 
 TEST(RendezvousHostile, RecordedBytesProveNothing) {
@@ -110,6 +116,17 @@ TEST(RendezvousHostile, RecordedBytesProveNothing) {
   const Outcome other = try_join(server.token(), 0, 2, {.seconds = 20});
   EXPECT_FALSE(other.error) << other.error->sentence();
   EXPECT_GE(server.loop().turned_away(), 3U);
+}
+
+TEST(RendezvousHostile, TheSecretDoesNotTravel) {
+  Server server({});
+  const ByHand rank(server.token(), 1);
+  EXPECT_GE(rank.travelled.size(), kChallengeBytes + kVerdictBytes);
+  EXPECT_GE(server.token().secret.size(), 16U);
+  // Not even a part of it that would be worth a guess.
+  for (size_t at = 0; at + 4 <= server.token().secret.size(); ++at) {
+    EXPECT_EQ(rank.travelled.find(server.token().secret.substr(at, 4)), std::string::npos) << at;
+  }
 }
 
 TEST(RendezvousHostile, ARankCannotSpeakForAnother) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <latch>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -334,6 +336,30 @@ TEST(DdpApi, GradientsOfEveryDtypeAreClippedAndRoundedToNearest) {
   expect_clipped<uint16_t>(SHARDREC_BFLOAT16, to_bfloat16, from_bfloat16);
 }
 
+TEST(DdpApi, ClippingGivesEveryRankTheSameBitsAndWaitsForNone) {
+  std::latch clipped(1);
+  std::array<std::vector<float>, 2> bits;
+  run_ranks(2, [&](shardrec_comm* comm, int rank) {
+    HostSet set(comm, small_buckets(), {300, 2, 400});
+    ASSERT_OK(shardrec_ddp_commit(set.ddp));
+    for (auto& gradient : set.gradients) {
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        gradient[i] = static_cast<float>(i % 13) / 7 + static_cast<float>(rank);
+      }
+    }
+    ASSERT_OK(shardrec_ddp_all_reduce(set.ddp));
+    if (rank == 1) clipped.wait();  // in an exchange rank 0 would wait for it
+    ASSERT_OK(shardrec_ddp_clip_gradients(set.ddp, SHARDREC_CLIP_L2, 0.5, nullptr));
+    if (rank == 0) clipped.count_down();
+    for (const auto& gradient : set.gradients) {
+      auto& own = bits[static_cast<size_t>(rank)];
+      own.insert(own.end(), gradient.begin(), gradient.end());
+    }
+    EXPECT_OK(shardrec_comm_close(comm));
+  });
+  EXPECT_EQ(bits[0], bits[1]);
+}
+
 TEST(DdpApi, AnOptimizerStepsFloat32Only) {
   run_ranks(1, [](shardrec_comm* comm, int) {
     std::vector<double> value(3);
@@ -448,10 +474,13 @@ TEST(DdpApi, StatisticsCountStepsAndBytesPerBucket) {
     EXPECT_EQ(shardrec_ddp_statistics_json(set.ddp, &text), SHARDREC_INVALID_STATE);
     ASSERT_OK(shardrec_ddp_commit(set.ddp));
     for (int step = 0; step < 3; ++step) ASSERT_OK(shardrec_ddp_all_reduce(set.ddp));
+    ASSERT_OK(shardrec_ddp_statistics_json(set.ddp, &text));
+    const auto before = nlohmann::json::parse(take(text));
     ASSERT_OK(shardrec_ddp_begin(set.ddp, 0));
     ASSERT_OK(shardrec_ddp_end(set.ddp));
     ASSERT_OK(shardrec_ddp_statistics_json(set.ddp, &text));
     const auto json = nlohmann::json::parse(take(text));
+    EXPECT_EQ(json.at("buckets"), before.at("buckets")) << "a step without sync sends nothing";
     EXPECT_EQ(json.at("ranks"), 2);
     EXPECT_EQ(json.at("parameters"), 3);
     EXPECT_EQ(json.at("steps"), 3);

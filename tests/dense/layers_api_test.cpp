@@ -165,6 +165,12 @@ TEST(LayersApi, GradientsAddUpOverMicroBatchesUntilTheyAreZeroed) {
   EXPECT_EQ(*static_cast<const float*>(bias.data), before - 2);
   backward(added, second);
   EXPECT_EQ(bias_gradient(added), 1);
+  // The gradient of the input is that of its batch.
+  std::vector<float> of_input = {50, 60}, again = {-70, 80};
+  const shardrec_tensor dx = matrix(of_input, 1, 2), other_dx = matrix(again, 1, 2);
+  EXPECT_OK(shardrec_mlp_backward(added, &dy, &dx));
+  EXPECT_OK(shardrec_mlp_backward(added, &dy, &other_dx));
+  EXPECT_EQ(of_input, again);
   EXPECT_EQ(shardrec_mlp_zero_gradients(nullptr), SHARDREC_INVALID_HANDLE);
 }
 

@@ -70,6 +70,19 @@ TEST(ModelJson, ReadsBackAsTheSameModel) {
   EXPECT_EQ(model_from_json(model_to_json(Model{})), Model{});
 }
 
+TEST(ModelJson, OfALaterVersionIsRefusedAsSuch) {
+  const std::string text = complaint(R"({"format": "shardrec-model-2", "tables": []})");
+  EXPECT_NE(text.find("\"shardrec-model-2\" is of a later release; this one reads "
+                      "\"shardrec-model-1\""),
+            std::string::npos)
+      << text;
+  for (const char* other : {"shardrec-model-0", "shardrec-model-2x", "shardrec-model-", "x"}) {
+    const std::string none =
+        complaint(R"({"tables": [], "format": ")" + std::string(other) + "\"}");
+    EXPECT_NE(none.find("the format is not"), std::string::npos) << none;
+  }
+}
+
 TEST(ModelJson, TakesDefaultsForWhatIsNotSaid) {
   const Model model = model_from_json(
       R"({"format": "shardrec-model-1", "tables": [{"name": "t", "rows": 5, "dim": 2}]})");

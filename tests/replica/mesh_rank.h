@@ -18,6 +18,7 @@ struct Arrangement {
   int group = 2;
   int64_t seed = 5;
   int64_t lookups = 2;
+  shardrec_optimizer optimizer = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
   bool default_threads = false;  // else one
   // Changes the collection's options further.
   std::function<void(shardrec_options*)> options = {};
@@ -29,7 +30,8 @@ class MeshRank {
   static constexpr int64_t kDim = 6;
 
   // Makes the mesh and what a collection is made of.
-  MeshRank(shardrec_comm* comm, const Arrangement& setup) : comm_(comm) {
+  MeshRank(shardrec_comm* comm, const Arrangement& setup)
+      : comm_(comm), optimizer_(setup.optimizer) {
     shardrec_options* options = nullptr;
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_MESH, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_PLACEMENT, setup.placement));
@@ -41,8 +43,7 @@ class MeshRank {
     replica_ = place.replica_rank;
     SR_EXPECT_OK(shardrec_model_create(nullptr, &model_));
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
-    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
-                                          SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
+    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER, optimizer_));
     SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.1));
     SR_EXPECT_OK(shardrec_model_set_optimizer(model_, options));
     shardrec_options_destroy(&options);
@@ -118,7 +119,8 @@ class MeshRank {
   void step(int64_t id, float slope) { SR_EXPECT_OK(try_step(id, slope)); }
 
   std::vector<float> read(shardrec_table_part part) {
-    const int64_t columns = part == SHARDREC_TABLE_WEIGHTS ? kDim : 1;
+    const bool per_row = optimizer_ == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
+    const int64_t columns = part == SHARDREC_TABLE_WEIGHTS || !per_row ? kDim : 1;
     std::vector<float> values(static_cast<size_t>(kRows * columns));
     const shardrec_tensor into = matrix(values.data(), kRows, columns);
     SR_EXPECT_OK(shardrec_collection_read_range(tables_, 0, part, 0, kRows, &into));
@@ -133,6 +135,7 @@ class MeshRank {
   shardrec_status status_ = SHARDREC_OK;
   int32_t replica_ = -1;
   shardrec_comm* comm_ = nullptr;
+  shardrec_optimizer optimizer_;
   shardrec_mesh* mesh_ = nullptr;
   shardrec_model* model_ = nullptr;
   shardrec_plan* plan_ = nullptr;

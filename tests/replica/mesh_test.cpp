@@ -260,12 +260,42 @@ TEST(Mesh, RowsByIdsAreThoseOfTheOwnReplica) {
   });
 }
 
-TEST(Mesh, ACollectionWithoutAMeshHasNothingToSync) {
-  run_ranks(1, 1, [&](int, shardrec_comm* comm) {
-    Rank one(comm, {.sharding = SHARDREC_SHARDING_TABLE_WISE, .group = 1});
-    SR_OK(one.status());
-    SR_EXPECT_OK(shardrec_collection_sync_replicas(one.tables()));
+TEST(Mesh, ACollectionWithoutAMeshOrOfOneReplicaHasNothingToSync) {
+  run_ranks(2, 2, [&](int rank, shardrec_comm* comm) {
+    for (const bool on_mesh : {true, false}) {
+      MeshRank one(comm, {});
+      SR_OK(one.create_collection(on_mesh ? one.mesh() : nullptr));
+      one.create_lookup();
+      one.step(rank, 1);
+      const std::vector<float> before = one.read(SHARDREC_TABLE_WEIGHTS);
+      SR_EXPECT_OK(shardrec_collection_sync_replicas(one.tables()));
+      EXPECT_EQ(one.read(SHARDREC_TABLE_WEIGHTS), before);
+    }
   });
+}
+
+TEST(ReplicaSync, AveragesBothStatesOfAdam) {
+  std::mutex mutex;
+  std::array<std::array<std::vector<float>, 2>, 2> before;  // by replica and state
+  std::array<std::array<std::vector<float>, 2>, 2> after;
+  run_ranks(4, 2, [&](int rank, shardrec_comm* comm) {
+    Rank one(comm, {.optimizer = SHARDREC_OPTIMIZER_ADAM});
+    SR_OK(one.status());
+    one.step(rank, 0.5F + static_cast<float>(rank));
+    const std::array drifted = {one.read(SHARDREC_TABLE_STATE), one.read(SHARDREC_TABLE_STATE_2)};
+    SR_OK(shardrec_collection_sync_replicas(one.tables()));
+    const std::array synced = {one.read(SHARDREC_TABLE_STATE), one.read(SHARDREC_TABLE_STATE_2)};
+    const std::lock_guard lock(mutex);
+    before[static_cast<size_t>(one.replica())] = drifted;
+    after[static_cast<size_t>(one.replica())] = synced;
+  });
+  for (size_t state = 0; state < 2; ++state) {
+    EXPECT_NE(before[0][state], before[1][state]);
+    EXPECT_EQ(after[0][state], after[1][state]);
+    for (size_t i = 0; i < after[0][state].size(); ++i) {
+      EXPECT_EQ(after[0][state][i], (before[0][state][i] + before[1][state][i]) / 2) << i;
+    }
+  }
 }
 
 }  // namespace

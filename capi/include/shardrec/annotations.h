@@ -4,7 +4,7 @@
  *                         SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *input_gradient);
  *
  * may be NULL, and the call writes to its memory. The annotations are empty macros: C and C++ compilers
- * see nothing of them. The generators of the bindings read them, so that every language has the same
+ * do not see them. The generators of the bindings read them, so that all languages have the same
  * facts, and tests check that the library does what they say.
  *
  * SPDX-License-Identifier: Apache-2.0 */

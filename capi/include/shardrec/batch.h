@@ -21,8 +21,8 @@ extern "C" {
  *   values       [ids], at most 2^31 - 1 of them, INT32 or INT64, bag after bag. NULL: this rank has no more
  *                data; then batch_size is 0 and all others are NULL
  *   lengths      [bags], INT32 or INT64, whose sum is ids. bags: features * batch_size, or the sum of batch_sizes
- *   offsets      in place of lengths: [bags + 1], INT32 or INT64, starting at 0, never falling, the last one
- *                the number of ids
+ *   offsets      in place of lengths: [bags + 1], INT32 or INT64, starting at 0, ascending or equal, the
+ *                last one the number of ids
  *   weights      [ids], FLOAT32, one per id; NULL: all 1
  *   batch_sizes  [features], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1; NULL: batch_size
  *   inverse      with batch_sizes: [features * batch_size], INT32 or INT64, feature-major: the bag of each

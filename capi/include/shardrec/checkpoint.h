@@ -29,11 +29,12 @@
  * collection has the name "".
  *
  * All ranks must see the directory as the same files; that is checked before a commit counts.
- * Files are read without trust: sizes before memory, every checksum, no code.
+ * Files are read without trust: sizes before memory, checksums before use, no code.
  * The format: impl/checkpoint/FORMAT.md.
  *
  * Thread rule: one thread at a time per handle, else BUSY. Collective calls are made by all ranks
- * of the communicator, in the same order.
+ * of the communicator, in the same order. What one of them is refused for, but for its checkpoint handle,
+ * all get: no rank waits for another.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_CHECKPOINT_H
@@ -134,14 +135,14 @@ SHARDREC_API shardrec_status shardrec_checkpoint_step(const shardrec_checkpoint 
  * byte is verified as it is read. Layers and DDP parameters change last, after all is read.
  * A load that fails before it has written to a table changes nothing. One that fails later (a
  * damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
- * refusing every call but load and destroy with INVALID_STATE, until a load succeeds; layers and DDP
- * parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
+ * refusing what reads or changes their tables, commits among it, with INVALID_STATE, until a load
+ * succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
  * forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
  * commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
  * (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
  * name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
- * optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
- * TIMEOUT, ABORTED. Since 0.1. */
+ * optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
+ * IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_load(shardrec_checkpoint *checkpoint,
                                                       SHARDREC_NULLABLE shardrec_control *control);
 
@@ -181,17 +182,47 @@ shardrec_checkpoint_get_tensor(shardrec_checkpoint *checkpoint, const char *name
 SHARDREC_API shardrec_status shardrec_checkpoint_verify(
     shardrec_checkpoint *checkpoint, SHARDREC_NULLABLE shardrec_control *control);
 
-/* What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
- * parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
+/* What the open checkpoint holds, as JSON. Tensors: dtypes as options take them, checksums (XXH3-64, of a
+ * box one per block) in hexadecimal digits, bytes without what surrounds them in the file.
+ *   "version"                     integer: 1
+ *   "directory"                   text: path of the checkpoint
+ *   "format"                      integer: of the checkpoint's files (impl/checkpoint/FORMAT.md)
+ *   "step", "ranks"               integer: its step; how many ranks wrote it
+ *   "collections[].name"          text
+ *   "collections[].step"          integer: updates
+ *   "collections[].tables[].name"                           text
+ *   "collections[].tables[].rows", "collections[].tables[].dim"         integer
+ *   "collections[].tables[].dtype", "collections[].tables[].optimizer"  text
+ *   "boxes[].collection", "boxes[].table"                   text
+ *   "boxes[].part"                text: "weights", or "state/" and the name of an optimizer's state
+ *   "boxes[].row", "boxes[].rows", "boxes[].col", "boxes[].cols"        integer: its cells
+ *   "boxes[].dtype", "boxes[].file"                         text
+ *   "boxes[].bytes"               integer
+ *   "boxes[].checksums"           array of texts
+ *   "layers[].name", "layers[].tensors[].name"              text: of the stack; of a parameter or a state
+ *   "layers[].tensors[].dtype", "layers[].tensors[].file", "layers[].tensors[].checksum"  text
+ *   "layers[].tensors[].shape"    array of integers
+ *   "layers[].tensors[].bytes"    integer
+ *   "parameters[]"                as "layers[]": sets of DDP
+ *   "tensors[].name"              text: of the host's
+ *   "tensors[].rank"              integer: that set it
+ *   "tensors[].dtype", "tensors[].file", "tensors[].checksum"           text
+ *   "tensors[].shape"             array of integers
+ *   "tensors[].bytes"             integer
  * out_text: UTF-8, freed by shardrec_text_free. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_contents_json(shardrec_checkpoint *checkpoint,
                                                                char **out_text);
 
-/* The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": [{"step",
- * "directory", "bytes", "commit"}, ...]} in the order in which they were committed. Reads manifests
- * only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
- * Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1. */
+/* The checkpoints below a directory, as JSON, in the order in which they were committed.
+ *   "version"                     integer: 1
+ *   "latest"                      integer or null: the step that LATEST names
+ *   "checkpoints[].step"          integer
+ *   "checkpoints[].directory"     text: its name below the directory; "" for one that is the directory
+ *   "checkpoints[].bytes"         integer: of its files
+ *   "checkpoints[].commit"        integer: number of the commit in its run
+ * Reads manifests only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free.
+ * Any thread. Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_list_json(const char *directory, char **out_text);
 
 #ifdef __cplusplus

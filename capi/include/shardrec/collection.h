@@ -35,7 +35,8 @@ typedef enum shardrec_table_part {
   SHARDREC_TABLE_PART_FORCE_32 = 0x7fffffff
 } shardrec_table_part;
 
-/* What shardrec_collection_stat tells of this rank, since creation. Counts and bytes are whole numbers. */
+/* What shardrec_collection_stat tells of this rank, since creation. Counts and bytes are whole numbers. The
+ * counters of shardrec_counters_text are the same: capi/NAMES.md. */
 typedef enum shardrec_stat {
   SHARDREC_STAT_STEPS = 1,          /* applied updates (shardrec_collection_step) */
   SHARDREC_STAT_BYTES_TABLES = 2,   /* memory of own boxes and their state */
@@ -60,7 +61,7 @@ typedef enum shardrec_stat {
   SHARDREC_STAT_SECONDS_UPDATE = 108,            /* summing gradients by row and optimizer steps */
   SHARDREC_STAT_IMBALANCE = 109, /* no time: ids looked up by the busiest rank / the mean of all ranks, 1
                                     when even; up to the batch before, as the ranks tell each other
-                                    with every batch */
+                                    with their batches */
   /* of one table, or of all tables together */
   SHARDREC_STAT_TABLE_OUT_OF_RANGE = 201, /* ids of this rank's batches outside [0, rows) that were
                                              dropped or clamped (option OUT_OF_RANGE) */
@@ -76,20 +77,22 @@ typedef enum shardrec_stat {
 /* Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
  * model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
  * caller; keeps what it needs of comm and mesh, copies model and plan.
- * mesh: NULL, or a mesh of comm (else INVALID_ARGUMENT, on this rank only): one replica per sharding group, whose
- * ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica and are
- * collective over its sharding group; saves and loads are over the whole mesh. What one sharding group
- * refuses, all ranks of the mesh refuse. Model, plan and the options that decide which numbers come out
- * (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on all ranks of the
- * mesh, else DISAGREEMENT on all of them, naming rank and option.
- * Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
- * held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
- * thread that the system does not start, and memory of the device (option DEVICE) that there is not.
- * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
- * the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
- * bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
- * plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
- * different models, plans or options), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
+ * group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
+ * replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
+ * sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
+ * numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
+ * all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option. Before anything is
+ * allocated, what the boxes of all ranks of a machine (of a cgroup) need together is held against what the
+ * machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a thread that the system does
+ * not start, and memory of the device (option DEVICE) that there is not. What one rank gets wrong in its
+ * arguments, but for comm, all ranks get as their error; the communicator lives on, and the call may be
+ * made again. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
+ * (also: the plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all
+ * get it, with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED),
+ * UNSUPPORTED (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of
+ * a collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on
+ * some only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create(
     shardrec_comm *comm, SHARDREC_NULLABLE shardrec_mesh *mesh, const shardrec_model *model,
     const shardrec_plan *plan, SHARDREC_OPTIONS(COLLECTION) const shardrec_options *options,
@@ -111,8 +114,8 @@ SHARDREC_API shardrec_status shardrec_collection_set_step(shardrec_collection *c
                                                           int64_t step);
 
 /* Returns when all that calls of the collection and its lookups have enqueued on its device (option
- * DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
- * ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
+ * DEVICE) is over, and says whether it went well. Other streams and other ranks do not wait for
+ * it. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
  * OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_wait_device(shardrec_collection *collection);
 
@@ -125,7 +128,7 @@ SHARDREC_API shardrec_status shardrec_collection_wait_device(shardrec_collection
  * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
  * their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
  * a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
- * backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+ * backward it is INVALID_STATE on this rank, and nothing has changed. After any other error but a handle's this
  * rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
  * averaged in part, or waits for a rank that has stopped.
  * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
@@ -150,11 +153,11 @@ SHARDREC_API shardrec_status shardrec_collection_learning_rate(
 
 /* Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
  * its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
- * backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again before the
- * next backward; those that were accumulated before are dropped by a backward that comes while it is
- * frozen, and applied by one that comes after it is trained again.
- * Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
- * Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1. */
+ * backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again
+ * before the next backward; those that were accumulated before are dropped by a backward that comes while
+ * it is frozen, and applied by one that comes after it is trained again. Set the same on all ranks before
+ * the same step, else that backward is INVALID_BATCH. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND
+ * (table), INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_set_frozen(shardrec_collection *collection,
                                                             int32_t table,
                                                             SHARDREC_FLAG int32_t frozen);
@@ -166,8 +169,8 @@ SHARDREC_API shardrec_status shardrec_collection_frozen(const shardrec_collectio
 
 /* Reads rows [row, row + rows) of a table into out, float32, [rows, width], any row stride, unit column
  * stride; weights of 16 bits are widened.
- * Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
- * live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
+ * Each rank asks for what it wants, which may be no rows (rows = 0, out NULL), and gets whole rows, wherever
+ * they live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
  * nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
  * shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
  * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
@@ -186,7 +189,7 @@ SHARDREC_API shardrec_status shardrec_collection_write_range(
 /* Reads the rows of a table that ids name, in their order, into out, float32, [ids, width], any row
  * stride, unit column stride; as shardrec_collection_read_range otherwise.
  * ids: INT32 or INT64 [n], compact, rows of the table in any order, any of them more than once; NULL
- * or empty: this rank asks for nothing, and out may be NULL. Each rank asks for what it wants, also of
+ * or empty: this rank asks for no rows, and out may be NULL. Each rank asks for what it wants, also of
  * another table or part. Ids are checked on the rank that gives them: one that is no row is
  * INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
  * wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
@@ -226,8 +229,8 @@ SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *colle
  * shardrec_checkpoint_load). Tables are matched by name and must
  * agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
  * before it has written to a table changes nothing; one that fails later (a damaged or unreadable
- * block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
- * INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
+ * block, a cancel, a peer) leaves a collection that refuses what reads or changes its tables, saves
+ * among it, with INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
  * UNSUPPORTED.
  * Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
  * CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),

@@ -1,6 +1,6 @@
 /* Groups of ranks and a rank's membership of one.
  *
- * A collective call is one that every rank of the communicator makes, in the same order. Calls that
+ * A collective call is one that all ranks of the communicator make, in the same order. Calls that
  * do not match end with MISMATCH on the ranks concerned, naming both; a rank that never comes ends
  * the others' call with TIMEOUT; a rank that is gone, with PEER_FAILED. After either the
  * communicator is dead: every later collective call on it returns the same status at once, and
@@ -86,9 +86,9 @@ SHARDREC_API shardrec_status shardrec_comm_create_local(shardrec_local *group, i
  * rank in [0, size), size in [1, 4096]. token: UTF-8, of the rendezvous (rendezvous.h). Of
  * ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
  * options: kind COMM, NULL: defaults. out: owned by the caller.
- * Errors: INVALID_ARGUMENT (also: another group's token); UNSUPPORTED (the plug-in is missing, or
- * cannot be used here: the sentence names the package); TIMEOUT, naming the ranks that have not
- * come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
+ * Errors: INVALID_ARGUMENT (also: another group's token) and UNSUPPORTED (the plug-in is missing, or
+ * cannot be used here: the sentence names the package), both on this rank only; TIMEOUT, naming the ranks
+ * that have not come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
  * rank is gone); IO_ERROR (the system gives no random numbers); OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_t rank,
                                                   int32_t size, SHARDREC_NULLABLE const char *token,
@@ -107,8 +107,8 @@ SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_
  *                                      root and that nobody else may write to; else
  *                                      INVALID_ARGUMENT: who may write it says where ranks connect.
  *                                      What follows is optional, for rank 0. Or all know:
- *   MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (never MASTER_PORT: launchers
- *                                      hold that one)
+ *   MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (MASTER_PORT is not read:
+ *                                      launchers hold that one)
  *   SHARDREC_SECRET                    the same on all ranks
  *   SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
  *                                      name of the group; where rank 0 listens, if not at
@@ -116,11 +116,11 @@ SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_
  *   SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
  *                                      the option INTERFACE is not set
  *   SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
- *                                      for mpi nothing else is read
+ *                                      for mpi no other variable is read
  * Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
  * Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
  * them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
- * that is there) and its machine answers that nothing listens, they wait for rank 0 as long as the
+ * that is there) and its machine answers that nobody listens, they wait for rank 0 as long as the
  * option RANK_ZERO_SECONDS says (60 by default) and then return PEER_FAILED. While there is no
  * file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
  * `shardrec launch` sets them for processes of one machine. Collective, blocking.
@@ -151,13 +151,21 @@ SHARDREC_API shardrec_status shardrec_comm_get_f64(const shardrec_comm *comm,
  * thread's error). Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_status(const shardrec_comm *comm);
 
-/* The last 1,000 operations of this rank on the communicator, as JSON: what it did, or waits for,
- * when a peer is late or gone. {"rank", "size", "now_seconds", "operations": [{"number",
- * "purpose" (control, input, output, dense or statistics), "sequence" (of the operations
- * of one object and purpose: the same on all ranks), "operation", "bytes" (sent to others),
- * "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
- * (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...]}, the oldest
- * first. The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
+/* The last 1,000 operations of this rank on the communicator, the oldest first, as JSON: what it did, or
+ * waits for, when a peer is late or gone. Seconds count from the communicator's creation.
+ *   "version"                     integer: 1
+ *   "rank", "size"                integer: this rank, and the number of ranks
+ *   "now_seconds"                 number: when this was called
+ *   "operations[].number"         integer: of all operations, from 0
+ *   "operations[].purpose"        text: "control", "input", "output", "dense" or "statistics"
+ *   "operations[].sequence"       integer: of the operations of one object and purpose, the same on all ranks
+ *   "operations[].operation"      text: "forward", for example
+ *   "operations[].bytes"          integer: sent to other ranks
+ *   "operations[].start_seconds"  number
+ *   "operations[].end_seconds"    number or null: null while it is not over
+ *   "operations[].state"          text: "posted", "waiting", "done" or "failed"
+ *   "operations[].peer"           integer or null: the rank that is to blame
+ * The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
  * Also of a communicator that is dead or closed. out_text: freed by the caller with
  * shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Not
  * blocking; any thread, also while another waits. Since 0.1. */
@@ -235,7 +243,7 @@ shardrec_comm_all_to_all(shardrec_comm *comm, const shardrec_tensor *tensor,
  * out: owned by the caller. Collective over comm, blocking (setup deadline). Between processes a
  * communicator can be split 1,024 times in its life, a part of it 8 times, a part of that 8 times, and
  * what comes of that no more: UNSUPPORTED, on all ranks, and comm lives on.
- * Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL), UNSUPPORTED, OUT_OF_MEMORY.
+ * Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL; only this rank), UNSUPPORTED, OUT_OF_MEMORY.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_split(shardrec_comm *comm, int32_t color, int32_t key,
                                                  SHARDREC_OUT_NULLABLE shardrec_comm **out);

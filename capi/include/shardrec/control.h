@@ -13,8 +13,9 @@ extern "C" {
 /* All functions may be called from any thread at any time, also while the work runs. */
 typedef struct shardrec_control shardrec_control;
 
-/* Makes a control. options: NULL (no kind of options is for controls yet). out: owned by the caller; may serve one call after another (progress starts anew with each).
- * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+/* Makes a control. options: NULL (no kind of options is for controls yet). out: owned by the caller; may
+ * serve one call after another (progress starts anew with each). Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
+ * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_control_create(SHARDREC_OPTIONS(NONE)
                                                      const shardrec_options *options,
                                                      shardrec_control **out);

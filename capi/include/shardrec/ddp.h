@@ -1,4 +1,4 @@
-/* Data-parallel dense parameters (DDP): the same values on every rank, gradients averaged over the
+/* Data-parallel dense parameters (DDP): the same values on all ranks, gradients averaged over the
  * ranks while backward still computes others, and an optimizer where the host has none.
  *
  *   add_parameter ..., commit
@@ -92,9 +92,10 @@ SHARDREC_API shardrec_status shardrec_ddp_set_flat_gradient(
 /* Gives the set an optimizer, for shardrec_ddp_step or the option DDP_STEP_IN_BACKWARD. All parameters
  * must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
  * (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio per parameter; formulas:
- * shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; NULL: SGD. Layers of stacks that were added are stepped by it too: do not call shardrec_mlp_step
- * then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
- * INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
+ * shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; NULL: SGD. Layers of
+ * stacks that were added are stepped by it too: do not call shardrec_mlp_step then. Before commit; not
+ * collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT, UNSUPPORTED. Since
+ * 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_set_optimizer(shardrec_ddp *ddp,
                                                         SHARDREC_OPTIONS(OPTIMIZER)
                                                         const shardrec_options *options);
@@ -103,10 +104,10 @@ SHARDREC_API shardrec_status shardrec_ddp_set_optimizer(shardrec_ddp *ddp,
  * and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's
  * size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
  * Collective, blocking (setup deadline).
- * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
- * UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); DISAGREEMENT (names rank
- * and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
- * Since 0.1. */
+ * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
+ * alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient; only this rank);
+ * DISAGREEMENT (names rank and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+ * TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_commit(shardrec_ddp *ddp);
 
 /* A view of a parameter's gradient, valid until the handle is destroyed; after commit.
@@ -142,18 +143,18 @@ SHARDREC_API shardrec_status shardrec_ddp_mark_ready(shardrec_ddp *ddp, int32_t 
 SHARDREC_API shardrec_status shardrec_ddp_mark_unused(shardrec_ddp *ddp, int32_t first,
                                                       int32_t count);
 
-/* Ends the host's part of a step: nothing is marked any more, and what is left is sent. Waits for nobody
+/* Ends the host's part of a step: no parameter is marked any more, and what is left is sent. Waits for nobody
  * but for a peer that has not taken the gradients of the step before yet.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_end(shardrec_ddp *ddp);
 
 /* Waits until all gradients of the step are reduced and written. Collective, blocking; after a step
  * without sync it returns at once and may be left out.
- * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end; or, on all ranks alike, a rank had not
- * marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and POSITION:
- * buckets without it are reduced, the others as they were; the communicator lives on. INVALID_BATCH,
- * on all ranks alike: option NON_FINITE ERROR, and a reduced gradient is NaN or infinite; the sentence
- * names the parameter, which is POSITION, VALUE its element. With SKIP this returns OK,
+ * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a
+ * rank had not marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and
+ * POSITION: buckets without it are reduced, the others as they were; the communicator lives on.
+ * INVALID_BATCH, on all ranks alike: option NON_FINITE ERROR, and a reduced gradient is NaN or infinite;
+ * the sentence names the parameter, which is POSITION, VALUE its element. With SKIP this returns OK,
  * shardrec_ddp_step then does nothing, and "non_finite_steps" of the statistics counts. MISMATCH,
  * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED; what a hook returned. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_wait(shardrec_ddp *ddp);
@@ -212,14 +213,23 @@ SHARDREC_API shardrec_status shardrec_ddp_check_equal(shardrec_ddp *ddp);
 
 /* Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
  * (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but DISAGREEMENT;
- * INVALID_ARGUMENT (root). Since 0.1. */
+ * INVALID_ARGUMENT (root; only this rank). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_broadcast(shardrec_ddp *ddp, int32_t root);
 
-/* What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync, non_finite_steps; exchange_seconds (from
- * the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
- * exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
- * bytes_sent (to all peers), seconds (from sending to the end), saturated (numbers beyond float16's range
- * that DDP_COMPRESSION FLOAT16 made +-65504 on this rank). Between steps. out_text: freed by the caller
+/* What has happened since commit, as JSON; sums over the steps with sync. Buckets are in their order.
+ *   "version"                     integer: 1
+ *   "ranks", "parameters"         integer: how many there are
+ *   "steps", "steps_without_sync", "non_finite_steps"    integer: how many have ended
+ *   "exchange_seconds"            number: from the first bucket's sending to the last one's end
+ *   "waited_seconds"              number: inside shardrec_ddp_wait
+ *   "hidden_seconds"              number: of the exchange, while the host did something else
+ *   "buckets[].dtype"             text: "float32", for example
+ *   "buckets[].parameters", "buckets[].elements"         integer: how many are in it
+ *   "buckets[].bytes_sent"        integer: to all peers
+ *   "buckets[].seconds"           number: from sending to the end
+ *   "buckets[].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made
+ *                                 +-65504 on this rank
+ * Between steps. out_text: freed by the caller
  * with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_statistics_json(shardrec_ddp *ddp, char **out_text);

@@ -1,5 +1,5 @@
 /* DLPack: shardrec_tensor from and to DLTensor. Optional: needs <dlpack/dlpack.h> (Debian's
- * libdlpack-dev); nothing else includes it. No memory is copied and nobody's ownership changes: a
+ * libdlpack-dev); no other header includes it. No memory is copied and nobody's ownership changes: a
  * view is good as long as the memory and, for a DLTensor, the shardrec_tensor that it was made from.
  *
  * SPDX-License-Identifier: Apache-2.0 */

@@ -14,21 +14,26 @@ extern "C" {
 SHARDREC_API int32_t shardrec_api_version(void);
 
 /* What this library can do on this machine, as JSON:
- *   {"version": "0.2.0", "api_version": 2, "engines": ["local", "gloo"], "devices": ["cpu", "cuda"],
- *    "cuda_devices": [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
- *                      "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}],
- *    "cuda_missing": "a sentence" | null,
- *    "cpu_targets": ["scalar", "avx2", "avx512"], "cpu_target": "avx512", "dense": "openblas" | null}
- * engines: local, and those whose plug-ins are installed. devices: cpu, and cuda where cuda_devices
- * has any; index is what SHARDREC_OPTION_DEVICE takes, free_bytes null as long as nothing of this
- * library has used the device in this process: to ask for it would take memory of the device. cuda_missing: why
- * cuda_devices is empty or incomplete: there is no plug-in, no driver, no device, or one does not answer. The
- * CUDA plug-in is loaded where it is installed; no device is used. cpu_target
- * is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
- * once, at the first use). Where it names none of cpu_targets, this call and those that make
- * collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
- * not installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
- * Since 0.1. */
+ *   "version"            integer: 1
+ *   "library_version"    text: "0.2.0"
+ *   "api_version"        integer: SHARDREC_API_VERSION of the library
+ *   "engines"            array of texts: "local", and those whose plug-ins are installed
+ *   "devices"            array of texts: "cpu", and "cuda" where cuda_devices has any
+ *   "cuda_devices[].index"               integer: what SHARDREC_OPTION_DEVICE takes
+ *   "cuda_devices[].name"                text: "NVIDIA H100 80GB HBM3"
+ *   "cuda_devices[].compute_capability"  text: "9.0"
+ *   "cuda_devices[].memory_bytes"        integer
+ *   "cuda_devices[].free_bytes"          integer or null: null as long as this library has not used the
+ *                        device in this process, because to ask for it would take memory of the device
+ *   "cuda_missing"       text or null: why cuda_devices is empty or incomplete: there is no plug-in, no
+ *                        driver, no device, or one does not answer
+ *   "cpu_targets"        array of texts: instruction sets of this machine, "scalar", "avx2" and so on
+ *   "cpu_target"         text: the one in use
+ *   "dense"              text or null: the GEMM plug-in, "openblas"; null when it is not installed
+ * The CUDA plug-in is loaded where it is installed; no device is used. The environment variable
+ * SHARDREC_CPU_TARGET forces a lower instruction set (read once, at the first use). Where it names none of
+ * cpu_targets, this call and those that make collections, layers and profiles get INVALID_ARGUMENT.
+ * out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_capabilities_json(char **out_text);
 
 /* Handles of any kind that are open in this process, or closed with a call still inside.
@@ -37,7 +42,7 @@ SHARDREC_API shardrec_status shardrec_live_objects(int64_t *out);
 
 /* XXH3-64 of size bytes with a seed: the same value in every language and on every machine, for
  * mapping raw ids to rows (take it modulo the number of rows) and for splitting data sets.
- * bytes may be NULL when size is 0 (or less). Never fails. Any thread. Since 0.1. */
+ * bytes may be NULL when size is 0 (or less). Cannot fail. Any thread. Since 0.1. */
 SHARDREC_API uint64_t shardrec_hash64(uint64_t seed, SHARDREC_NULLABLE const void *bytes,
                                       int64_t size);
 

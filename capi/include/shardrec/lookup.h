@@ -3,7 +3,7 @@
  *   begin -> forward -> set_gradient -> backward      a training step
  *   ... set_gradient -> send_gradients -> backward    the same, with gradients that travel early
  *   ... set_gradient -> backward(ACCUMULATE)          gradients for a later step
- *   begin -> forward                                  evaluation: nothing changes
+ *   begin -> forward                                  evaluation: no table changes
  *   begin -> forward -> backward(SKIP)                a step that no rank applies
  *
  * Two lookups overlap: begin of the next batch may be called while this one's dense work runs;
@@ -42,7 +42,7 @@ extern "C" {
 
 typedef struct shardrec_lookup shardrec_lookup;
 
-/* Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
+/* Makes a lookup. All ranks make their lookups in the same order; at most as many as the option
  * LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or NULL. out: owned by the caller;
  * keeps the collection's tables alive.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1. */
@@ -59,7 +59,7 @@ SHARDREC_API void shardrec_lookup_destroy(SHARDREC_NULLABLE shardrec_lookup **lo
 /* From the next call on, tensors on the device of the collection are read and written in the order of
  * this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
  * live until the next call of this function, or until the lookup is destroyed. 0 (default): the legacy
- * default stream. Of a collection on the CPU it means nothing. Not collective, not blocking. Errors:
+ * default stream. Of a collection on the CPU it is not looked at. Not collective, not blocking. Errors:
  * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (no stream of the device, as far as CUDA can tell),
  * DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_set_stream(shardrec_lookup *lookup, int64_t stream);
@@ -77,8 +77,8 @@ typedef enum shardrec_update {
  * the same.
  * Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
  * evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (batch NULL or
- * of a size that is none: nothing was begun), UNSUPPORTED (members that this release does not know are not zero:
- * likewise), OUT_OF_MEMORY and a dead communicator; every defect of the batch is this rank's verdict,
+ * of a size that is none: nothing was begun), UNSUPPORTED (members that this release does not know are not
+ * zero: likewise), OUT_OF_MEMORY and a dead communicator; every defect of the batch is this rank's verdict,
  * told by forward. INVALID_STATE when the lookup has begun and not forwarded. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_lookup_begin(shardrec_lookup *lookup,
                                                    const shardrec_batch *batch);
@@ -100,8 +100,8 @@ SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup 
  * The first call after begin, for whichever output, is collective and blocking. Others, and asking
  * again, copy an output, up to the next call that exchanges anything on the collection (INVALID_STATE
  * afterwards).
- * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
- * INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output), INVALID_ARGUMENT for
+ * out (these only on this rank; nothing was exchanged: call again with what is right); INVALID_BATCH (see
  * above); DISAGREEMENT (lookups of the ranks differ in WEIGHT_GRADIENT), OUT_OF_MEMORY, MISMATCH,
  * PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
  * was; after any other error it may be written in part, since this rank's own rows are looked up
@@ -117,7 +117,7 @@ SHARDREC_API shardrec_status shardrec_lookup_all_done(const shardrec_lookup *loo
 
 /* Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
  * It is read before the call returns (unless BORROW). Not collective. May be called again before
- * backward; the last one counts. Every output with elements needs one: give zeros where the loss does
+ * backward; the last one counts. All outputs with elements need one: give zeros where the loss does
  * not depend on it.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward), NOT_FOUND (output),
  * INVALID_ARGUMENT (the gradient given before, if any, stays), OUT_OF_MEMORY. Since 0.1. */
@@ -144,8 +144,8 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
                                                             shardrec_update update);
 
 /* Ends the batch: exchanges the gradients and does with them what update says. The lookup is then idle.
- * All ranks give the same update, but that one SKIP is enough: with any other mixture the step is INVALID_BATCH on
- * all ranks and changes nothing, what is kept included.
+ * All ranks give the same update, but that one SKIP is enough: with any other mixture the step is
+ * INVALID_BATCH on all ranks and changes nothing, what is kept included.
  *
  * APPLY: one optimizer step on every row that some rank's batch touched, by the sum of its gradients and
  * of those that were kept.
@@ -165,9 +165,10 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
  * tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
  * infinity does this in place of what its update says.
  *
- * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
- * were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
- * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
+ * forward; another update than send_gradients was given: these only on this rank; tables that were loaded
+ * since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
+ * MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup,
                                                       shardrec_update update);
 

@@ -3,7 +3,7 @@
  *   create -> tensor -> copy there -> begin, forward, ... -> copy back -> destroy
  *
  * A tensor on a device is given to a lookup of a collection on that device (option DEVICE) as one on the
- * CPU is; nothing but shardrec_tensor_copy reads what it holds. A program with CUDA needs none of this: tensors
+ * CPU is; shardrec_tensor_copy reads what it holds. A program with CUDA needs none of this: tensors
  * view any memory of a device.
  *
  * Thread rule: any thread, several at once. Two calls that write one tensor, or of which one writes what
@@ -39,7 +39,7 @@ SHARDREC_API shardrec_status shardrec_memory_create(shardrec_device_type type, i
 
 /* Destroys the handle and nulls the caller's copy; tensors of it are valid no more. Memory of a device is
  * given back behind what the legacy default stream of the device holds, which the library's own work on
- * tensors in that stream's order is part of: nothing has to be waited for. What other streams do with it
+ * tensors in that stream's order is part of: the caller need not wait for it. What other streams do with it
  * must be over. Never blocks, but for memory of the CPU where the plug-in is there: CUDA gives it back when
  * its devices have nothing to do. Since 0.1. */
 SHARDREC_API void shardrec_memory_destroy(SHARDREC_NULLABLE shardrec_memory **memory);
@@ -62,7 +62,7 @@ SHARDREC_API shardrec_status shardrec_memory_tensor(const shardrec_memory *memor
  * of that device, which is not being captured; 0: its legacy default stream, which lookups follow too
  * unless shardrec_lookup_set_stream says otherwise. With a tensor on the CPU the call returns when that
  * was read or written; between two tensors of a device it enqueues, and what is enqueued in the stream
- * afterwards finds the copy made. Between tensors on the CPU stream means nothing.
+ * afterwards finds the copy made. Between tensors on the CPU stream is not looked at.
  * Errors: INVALID_ARGUMENT (tensors that differ, no such device, no stream of the device as far as CUDA can
  * tell), UNSUPPORTED (no CUDA plug-in, two devices), OUT_OF_MEMORY, DEVICE_ERROR (of this copy or of earlier
  * work on the device). Since 0.1. */

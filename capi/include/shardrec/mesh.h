@@ -1,6 +1,6 @@
 /* Meshes: the ranks of a communicator arranged as replicas x sharding groups (2D parallel training).
  *
- * W ranks in sharding groups of S make R = W / S replicas of every table: each sharding group holds
+ * W ranks in sharding groups of S make R = W / S replicas of each table: each sharding group holds
  * all tables, cut over its S ranks by one plan, and trains them on its own batches; the ranks that
  * hold the same boxes form a replica group and average them now and then
  * (shardrec_collection_sync_replicas). Gradients are divided by S by default (option GRADIENT_DIVISOR).
@@ -22,8 +22,9 @@ typedef struct shardrec_mesh shardrec_mesh;
 /* Arranges the ranks of comm. sharding_group_size: in [1, ranks], a divisor of the number of ranks.
  * options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
  * keeps what it needs of comm and ends with it (abort, close, a dead peer).
- * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
- * it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a size that does not divide
+ * the ranks: on all ranks alike; options or out: only this rank), DISAGREEMENT (sizes or placements
+ * differ), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mesh_create(shardrec_comm *comm, int32_t sharding_group_size,
                                                   SHARDREC_OPTIONS(MESH)
                                                   const shardrec_options *options,
@@ -53,17 +54,17 @@ typedef enum shardrec_mesh_group {
   SHARDREC_MESH_GROUP_FORCE_32 = 0x7fffffff
 } shardrec_mesh_group;
 
-/* Makes a communicator of the ranks of one of this rank's groups, numbered as shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
- * It is the host's own: nothing that the library does on the mesh goes over it, each call makes
- * another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
- * over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
- * on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
- * destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
- * order: the mesh's may go before. out: owned by the caller.
- * Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
- * MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
- * split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
- * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL, no group: only this rank; call again),
+/* Makes a communicator of the ranks of one of this rank's groups, numbered as shardrec_mesh_place says. It
+ * is one as any other: for collectives, collections, metrics and splits. It is the host's own: nothing that
+ * the library does on the mesh goes over it, each call makes another one, and it begins with the deadlines
+ * of the mesh's communicator. Closing it (collective over its ranks), aborting it or a failure of it ends
+ * it alone: the mesh and what was made on it live on. It ends with the mesh: when the communicator that the
+ * mesh was made of is closed, aborted or destroyed, and by any failure of that or of the mesh's groups.
+ * Handles may be destroyed in any order: the mesh's may go before. out: owned by the caller. Collective
+ * over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else MISMATCH.
+ * Between processes a mesh makes at most 8 of either kind in its life, each of which can be split 8 times,
+ * and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL, no group: only this rank; call again),
  * UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mesh_comm(shardrec_mesh *mesh, shardrec_mesh_group group,
                                                 shardrec_comm **out);

@@ -1,6 +1,6 @@
 /* A model: the embedding tables, the features that are looked up in them, and how they are trained.
  *
- * The same model is made on every rank. It is read during the calls it is passed to.
+ * All ranks make the same model. It is read during the calls it is passed to.
  * Thread rule: one thread at a time per handle, else BUSY.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -75,9 +75,9 @@ SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, i
  * WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
  * partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
  * UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
- * after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
- * row whose gradient is 0 is stepped. Arithmetic and states are float32.
- * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
+ * after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
+ * that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
+ * are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model,
                                                           SHARDREC_OPTIONS(OPTIMIZER)
                                                           const shardrec_options *options);
@@ -105,25 +105,30 @@ SHARDREC_API shardrec_status shardrec_model_feature_columns(const shardrec_model
                                                             SHARDREC_NULLABLE int64_t *out_columns,
                                                             SHARDREC_NULLABLE int64_t *out_width);
 
-/* The model as JSON, every key spelled out:
+/* The model as JSON, all keys spelled out:
  *   {"format": "shardrec-model-1",
  *    "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
  *    "tables": [{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}],
  *    "features": [{"name": "user_id", "table": "user", "pooling": "sum"}]}
- * "optimizer", of the model and of a table that has one of its own; the keys, their values and their
- * defaults are those of options of kind OPTIMIZER:
- *   "type" (OPTIMIZER), "learning_rate", "eps", "weight_decay", "weight_decay_mode", "max_gradient",
- *   "beta1", "beta2", "momentum", "eta", "max_norm", "row_statistics"
- * A table; but for the first three, as options of kind TABLE:
- *   "name"               text
- *   "rows", "dim"        integers
- *   "dtype", "init", "rounding", "out_of_range"
- *   "init_min", "init_max"  numbers; left out where they are at their defaults
- *   "allowed_sharding"   array of kinds of sharding, such as ["row_wise", "grid"]; left out: all
- *   "allowed_ranks"      text such as "0-3, 7"; left out: all
- *   "min_columns"        integer; left out: 1
- *   "optimizer"          left out where it is the model's
- * A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
+ * The keys of an optimizer, their values and their defaults are those of options of kind OPTIMIZER ("type"
+ * is OPTIMIZER), those of a table, but for its name, rows and dim, of options of kind TABLE.
+ *   "format"                        text: "shardrec-model-1"
+ *   "optimizer.type"                text
+ *   "optimizer.learning_rate", "optimizer.eps", "optimizer.weight_decay"    number
+ *   "optimizer.weight_decay_mode"   text
+ *   "optimizer.max_gradient", "optimizer.beta1", "optimizer.beta2"          number
+ *   "optimizer.momentum", "optimizer.eta", "optimizer.max_norm"             number
+ *   "optimizer.row_statistics"      text
+ *   "tables[].name"                 text
+ *   "tables[].rows", "tables[].dim"                                         integer
+ *   "tables[].dtype", "tables[].init", "tables[].rounding", "tables[].out_of_range"    text
+ *   "tables[].init_min", "tables[].init_max"    optional number: left out at their defaults
+ *   "tables[].allowed_sharding"     optional array of texts: kinds of sharding; left out: all
+ *   "tables[].allowed_ranks"        optional text: "0-3, 7"; left out: all
+ *   "tables[].min_columns"          optional integer: left out: 1
+ *   "tables[].optimizer"            optional, as "optimizer": left out where it is the model's
+ *   "features[].name", "features[].table"       text: its name, and that of its table
+ *   "features[].pooling"            text: "sum", "mean" or "none"
  * Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
  * order of their indices.
  * out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
@@ -132,7 +137,7 @@ SHARDREC_API shardrec_status shardrec_model_to_json(const shardrec_model *model,
 
 /* Makes a model from such JSON. Needed are "format", "tables", of a table its name, rows and dim, of a
  * feature its name and table; what else is left out has its default ("pooling": "sum"). Unknown keys
- * and keys that stand twice are refused. out: owned by the caller.
+ * and keys that stand twice are refused, and so is a format of a later version. out: owned by the caller.
  * Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_from_json(const char *json, shardrec_model **out);
 

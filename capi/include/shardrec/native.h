@@ -37,7 +37,7 @@ shardrec_ddp_set_callback(shardrec_ddp *ddp, SHARDREC_NULLABLE shardrec_ddp_call
 
 /* Takes the place of the exchange of gradients, of all buckets in their order, on the threads of
  * shardrec_ddp_callback. buffer: [elements], the bucket's dtype, this rank's gradients (zeros of what it
- * did not use), to be overwritten with the reduced ones, the same on every rank; valid during the call.
+ * did not use), to be overwritten with the reduced ones, the same on all ranks; valid during the call.
  * It may block, in collectives of another communicator for example; what a callback may not call is
  * refused here too. DDP_AVERAGE, DDP_FACTOR and DDP_COMPRESSION do not apply. Another status than OK ends
  * the step and the communicator. */
@@ -64,9 +64,9 @@ typedef void (*shardrec_device_release)(void *context, int32_t device, void *mem
                                         int64_t stream);
 
 /* Sets the allocator of the process for what is allocated from now on; both NULL: CUDA's. What an allocator
- * gave is given back to it, also after another one was set: it and its context live until every
- * collection on a device that was made meanwhile is destroyed with its lookups, and every memory of a
- * device (memory.h). Any thread. Errors: INVALID_ARGUMENT (one of both NULL). C and C++ only. Since 0.1. */
+ * gave is given back to it, also after another one was set: it and its context live until the
+ * collections on a device that were made meanwhile are destroyed with their lookups, and so is the memory of
+ * devices (memory.h). Any thread. Errors: INVALID_ARGUMENT (one of both NULL). C and C++ only. Since 0.1. */
 SHARDREC_API shardrec_status
 shardrec_device_set_allocator(SHARDREC_NULLABLE shardrec_device_allocate allocate,
                               SHARDREC_NULLABLE shardrec_device_release release,

@@ -1,7 +1,7 @@
 /* Options: settings of a create call, as a handle with typed setters.
  *
- * One handle type serves every noun: a kind, given at creation, says which keys it takes, so that a
- * new setting is a new enumerator and never a new symbol. Every create call takes
+ * One handle type serves all nouns: a kind, given at creation, says which keys it takes, so that a
+ * new setting is a new enumerator, not a new symbol. Create calls take
  * `const shardrec_options *`; NULL means the defaults. An options handle is read during the call it
  * is passed to and may be changed or destroyed afterwards.
  * Thread rule: one thread at a time per handle, else BUSY; reading it in create calls counts too.
@@ -162,8 +162,8 @@ typedef enum shardrec_compression {
  * (NON_FINITE). */
 typedef enum shardrec_non_finite {
   SHARDREC_NON_FINITE_ALLOW = 0, /* nobody looks; they go into rows, values and outputs */
-  SHARDREC_NON_FINITE_ERROR = 1, /* the call is refused with the place, and nothing has changed */
-  SHARDREC_NON_FINITE_SKIP = 2,  /* no rank applies the step; calls return OK, and it is counted */
+  SHARDREC_NON_FINITE_ERROR = 1, /* the call is refused with the place; no table or parameter changes */
+  SHARDREC_NON_FINITE_SKIP = 2, /* no rank applies the step; calls return OK, and it is counted */
   SHARDREC_NON_FINITE_FORCE_32 = 0x7fffffff
 } shardrec_non_finite;
 
@@ -274,7 +274,7 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_FORWARD_COMPRESSION = 407, /* i64, shardrec_compression, of the output exchange: sums
                                                 per bag and box, before they are added up and divided
                                                 by MEAN; rows of sequences. Default NONE, which costs
-                                                nothing; any other costs time where ranks share a
+                                                no time; any other does where ranks share a
                                                 machine; the same on all ranks */
   SHARDREC_OPTION_BACKWARD_COMPRESSION = 408, /* i64, shardrec_compression, of the gradient exchange:
                                                  gradients per bag and box, or id of a sequence, after
@@ -288,8 +288,8 @@ typedef enum shardrec_option {
                                          another node's rank is added up on their node, and one sum
                                          crosses instead of one per rank; the same bits, one exchange
                                          more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1
-                                         where ranks live in several processes and nothing is
-                                         compressed, else 0; the same on all ranks */
+                                         where ranks live in several processes and no exchange
+                                         is compressed, else 0; the same on all ranks */
   SHARDREC_OPTION_DEVICE = 410, /* i64 in [-1, 1023]; -1 (default): tables are in the host's memory, and the
                                    CPU works on them; n: the CUDA device that this process knows by
                                    the number n, by the CUDA plug-in (UNSUPPORTED where it is not
@@ -297,12 +297,12 @@ typedef enum shardrec_option {
                                    DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may
                                    then be on that device, in the order of a stream of the caller
                                    (lookup.h), or on the CPU. The CPU on all ranks, or on none */
-  SHARDREC_OPTION_NON_FINITE = 411, /* i64, shardrec_non_finite; default ALLOW, which costs nothing; the
+  SHARDREC_OPTION_NON_FINITE = 411, /* i64, shardrec_non_finite; default ALLOW, which costs no time; the
                                        same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2.
                                        COLLECTION: of weights of ids (begin) and output gradients
                                        (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward
                                        or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-                                       shardrec_lookup_skip, after a forward as with ALLOW. Both are
+                                       SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are
                                        UNSUPPORTED with a DEVICE other than the CPU. DDP: of reduced
                                        gradients, see shardrec_ddp_wait; not with
                                        DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids
@@ -341,7 +341,7 @@ typedef enum shardrec_option {
                                        shardrec_ddp_wait does the rest. The same bits; ranks may differ.
                                        Default: 1 where this rank's part of the processors (see
                                        THREADS) is more than one, because a thread that takes the
-                                       processor from backward hides nothing */
+                                       processor from backward hides no time */
   /* Layers. */
   SHARDREC_OPTION_ACCUMULATE_GRADIENTS = 700, /* i64, 0 or 1; 1: shardrec_mlp_backward adds to the
                                                  gradients of the parameters; default 0 */
@@ -358,7 +358,7 @@ typedef enum shardrec_option {
                                       interface that reaches the rendezvous */
   SHARDREC_OPTION_RANK_ZERO_SECONDS = 903, /* f64, > 0: how much later than this rank rank 0 may come,
                                               for shardrec_comm_create_from_env: where its address
-                                              is known and its machine answers, but nothing listens
+                                              is known and its machine answers, but nobody listens
                                               there for so long, rank 0 is lost (PEER_FAILED);
                                               default 60 */
   /* Rendezvous. */
@@ -375,7 +375,7 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_ALLOW_PLAIN_TCP = 1005, /* i64, 0 or 1; 1: other machines may take part, and what ranks
                                              send each other is clear text on the network; default 0;
                                              kinds RENDEZVOUS and COMM */
-  SHARDREC_OPTION_SILENCE_SECONDS = 1006, /* f64 in [0.1, 3600]: a rank that says nothing for so long, or
+  SHARDREC_OPTION_SILENCE_SECONDS = 1006, /* f64 in [0.1, 3600]: a rank that is silent for so long, or
                                              that a rank's connection does not reach, is lost to the
                                              others; default 4 */
   /* Checkpoint. */
@@ -399,8 +399,8 @@ typedef enum shardrec_option {
 SHARDREC_API shardrec_status shardrec_options_create(shardrec_options_kind kind,
                                                      shardrec_options **out);
 
-/* Destroys the handle and nulls the caller's copy. options or *options NULL: nothing happens.
- * Never blocks. Since 0.1. */
+/* Destroys the handle and nulls the caller's copy; options or *options may be NULL. Does not block.
+ * Since 0.1. */
 SHARDREC_API void shardrec_options_destroy(SHARDREC_NULLABLE shardrec_options **options);
 
 /* Sets a number. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the kind does not take

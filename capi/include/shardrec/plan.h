@@ -2,7 +2,7 @@
  *
  * A plan cuts each table into boxes (a range of rows x a range of columns), each owned by one rank,
  * or replicates it on all ranks. Any tiling by rectangles is legal, also with several boxes of a
- * table on one rank. A plan is the same on every rank.
+ * table on one rank. All ranks have the same plan.
  *
  * The named kinds of sharding, for N ranks of which G are one node:
  *   table_wise         one box; tables by falling bytes, each to the rank with the fewest bytes so far
@@ -12,7 +12,7 @@
  *   table_row_wise     a node as table_wise takes a rank (by bytes per rank); its ranks as row_wise
  *   table_column_wise  a node as table_wise takes a rank; its ranks as column_wise
  *   grid               columns over the nodes as column_wise, rows over the ranks inside as row_wise
- *   data_parallel      replicated on every rank (option REPLICATION)
+ *   data_parallel      replicated on all ranks (option REPLICATION)
  *   mixed              table i takes kind 1 + i mod 7 of these
  *   auto               small tables (up to 64 KiB) replicated; tables up to an even share of the
  *                      bytes table_wise; larger ones row_wise
@@ -61,14 +61,16 @@ SHARDREC_API shardrec_status shardrec_topology_create(int32_t ranks, int32_t ran
 SHARDREC_API void shardrec_topology_destroy(SHARDREC_NULLABLE shardrec_topology **topology);
 
 /* The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
+ *   "format"                    text: "shardrec-topology-1"
+ *   "ranks", "ranks_per_node"   integer
  * out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_topology_to_json(const shardrec_topology *topology,
                                                        char **out_text);
 
 /* Makes a topology from such JSON, within the limits of shardrec_topology_create. All keys are
- * needed, unknown ones are refused. out: owned by the caller. Errors: INVALID_ARGUMENT (the sentence
- * says where), OUT_OF_MEMORY. Since 0.1. */
+ * needed, unknown ones are refused, and so is a format of a later version. out: owned by the caller.
+ * Errors: INVALID_ARGUMENT (the sentence says where), OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_topology_from_json(const char *json, shardrec_topology **out);
 
 /* Plans the model on a topology. Local; deterministic, with BALANCE set to TIME for one machine's
@@ -84,11 +86,11 @@ SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
  * check that models and options are the same.
  * mesh: NULL, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
  * table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
- * is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments, every rank
- * gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
- * (setup deadline).
- * Errors: as shardrec_plan_create; INVALID_ARGUMENT (also: a mesh of another communicator; only this rank), UNSUPPORTED
- * (see mesh), DISAGREEMENT (models or options differ; names a rank and the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments,
+ * but for comm, every rank gets as its error; the communicator lives on, and the call may be made again.
+ * Collective, blocking (setup deadline). Errors: as shardrec_plan_create; INVALID_ARGUMENT (also: a mesh of
+ * another communicator), UNSUPPORTED (see mesh), DISAGREEMENT (models or options differ; names a rank and
+ * the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_collective(
     shardrec_comm *comm, SHARDREC_NULLABLE shardrec_mesh *mesh, const shardrec_model *model,
     SHARDREC_OPTIONS(PLAN) const shardrec_options *options, shardrec_plan **out);
@@ -133,7 +135,7 @@ SHARDREC_API void shardrec_plan_destroy(SHARDREC_NULLABLE shardrec_plan **plan);
  * and a cell that has none. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_check(const shardrec_plan *plan);
 
-/* Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
+/* Number of boxes of a table; 0: replicated (or, before the check, none yet).
  * Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_box_count(const shardrec_plan *plan, int32_t table,
                                                      int32_t *out);
@@ -147,7 +149,7 @@ SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_
 /* Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
  * size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
  * range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
- * them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
+ * them). Of a replicated table: box 0 stands for the copy that each rank has. It is what a
  * collection allocates, its buffers aside. Each out may be NULL.
  * Errors: as shardrec_plan_box. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_box_bytes(const shardrec_plan *plan, int32_t table,
@@ -157,9 +159,16 @@ SHARDREC_API shardrec_status shardrec_plan_box_bytes(const shardrec_plan *plan, 
 
 /* The plan as JSON:
  *   {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
- *    "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also
- * "replication": "samples")
+ *    "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,
  *                "boxes": [{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}]}]}
+ *   "format"                    text: "shardrec-plan-1"
+ *   "ranks", "ranks_per_node"   integer: of its topology
+ *   "tables[].name"             text
+ *   "tables[].rows", "tables[].dim"                             integer
+ *   "tables[].replicated"       boolean
+ *   "tables[].replication"      optional text: of replicated tables, "samples", "rows" or "dense"
+ *   "tables[].boxes[].rank", "tables[].boxes[].row", "tables[].boxes[].rows"    integer
+ *   "tables[].boxes[].col", "tables[].boxes[].cols"             integer
  * out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_to_json(const shardrec_plan *plan, char **out_text);
@@ -171,8 +180,8 @@ SHARDREC_API shardrec_status shardrec_plan_to_json(const shardrec_plan *plan, ch
 SHARDREC_API shardrec_status shardrec_plan_to_text(const shardrec_plan *plan, char **out_text);
 
 /* Makes a plan for a model from such JSON; tables are matched by name and must agree in rows and dim.
- * Unknown keys are refused; the tiling is checked. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
- * Since 0.1. */
+ * Unknown keys are refused, and so is a format of a later version; the tiling is checked. Errors:
+ * INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_from_json(const shardrec_model *model, const char *json,
                                                      shardrec_plan **out);
 

@@ -3,10 +3,10 @@
  *   shardrec_rendezvous_create(NULL, &meeting);            in one process, rank 0's as a rule
  *   shardrec_rendezvous_token(meeting, &token);            travels to all ranks over the host's own
  * channel
- *   shardrec_comm_create(SHARDREC_ENGINE_GLOO, rank, size, token, NULL, &comm);       on every rank
+ *   shardrec_comm_create(SHARDREC_ENGINE_GLOO, rank, size, token, NULL, &comm);       on all ranks
  *
  * One rendezvous brings one group together, and watches it: a rank whose process ends is lost to the
- * others at once, one that says nothing for SILENCE_SECONDS (4 by default) after that time. The end
+ * others at once, one that is silent for SILENCE_SECONDS (4 by default) after that time. The end
  * of the rendezvous' own process is the loss of rank 0, also to ranks that come only then: who finds
  * nobody listening at a token's address for half a second, or gets no answer for 4, does not wait for
  * one (a tunnel on the way has to be there first). Ranks without a token, which rank 0's address has to

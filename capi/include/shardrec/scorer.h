@@ -70,7 +70,7 @@ SHARDREC_API shardrec_status shardrec_scorer_open(const char *directory, int64_t
 SHARDREC_API void shardrec_scorer_destroy(SHARDREC_NULLABLE shardrec_scorer **scorer);
 
 /* Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
- * the one that is open, nothing happens. Both are in memory until calls that began with the one before
+ * the one that is open, it stays. Both are in memory until calls that began with the one before
  * have returned, which this call waits for. Its tables must have the same names, dims, and features
  * as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
  * After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
@@ -106,8 +106,8 @@ SHARDREC_API shardrec_status shardrec_scorer_info(const shardrec_scorer *scorer,
  * unit column stride, any row stride >= columns. out_step: the step of the checkpoint that has answered;
  * may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
  * Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out; batch NULL or of a size that
- * is none), UNSUPPORTED (members of batch that this release does not know are not zero); INVALID_BATCH, with table,
- * feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1. */
+ * is none), UNSUPPORTED (members of batch that this release does not know are not zero); INVALID_BATCH,
+ * with table, feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_scorer_lookup(const shardrec_scorer *scorer, int32_t output,
                                                     const shardrec_batch *batch,
                                                     SHARDREC_WRITTEN const shardrec_tensor *out,

@@ -15,9 +15,16 @@
  *   second one.
  * - Text is UTF-8; names that contain NUL cannot be passed. Text comes back as char **, freed with
  *   shardrec_text_free. An out-parameter is written only when the status is OK.
+ * - Documents in JSON have a field "version", which is 1 where no other number is given; models, plans and
+ *   topologies have it at the end of "format". Later releases add fields; where one changes its meaning or
+ *   goes, the number grows. Readers skip fields that they do not know; calls that read a document refuse one
+ *   of a later version, and models, plans and topologies with unknown keys. Fields are listed beside the
+ *   functions, by path, with type and unit: [] stands for the members of an array; "optional" ones may be
+ *   left out.
+ * - Counters, phases and events have the names of capi/NAMES.md.
  * - Pointers must not be NULL unless they are annotated as SHARDREC_NULLABLE or are options (annotations.h).
  * - No exception, signal, abort or exit crosses this border, and nothing is written to stdout or
- *   stderr. After fork, a child must not use handles made before it: every call returns INVALID_STATE.
+ *   stderr. After fork, a child must not use handles made before it: calls on them return INVALID_STATE.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_SHARDREC_H

@@ -1,6 +1,6 @@
 /* Status codes and the error of the calling thread.
  *
- * Every function that can fail returns a shardrec_status. When it is not SHARDREC_OK, the calling
+ * Functions that can fail return a shardrec_status. When it is not SHARDREC_OK, the calling
  * thread's error holds a sentence (what was wrong, where, what would be accepted) and, where they
  * are known, its parts, so that nobody has to parse the sentence. The error is valid until this
  * thread's next call that fails; a call that succeeds leaves it alone.
@@ -10,6 +10,17 @@
  * shardrec_lookup_forward had begun to write, rows of shardrec_collection_write_rows and _write_range that
  * other ranks had taken already, tables that a load had begun to fill, parameters that a step inside
  * backward (DDP_STEP_IN_BACKWARD) had reached.
+ *
+ * A collective call (comm.h) that one rank refuses before it exchanges anything, as INVALID_ARGUMENT,
+ * INVALID_STATE, INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND or UNSUPPORTED, is refused on this rank alone, and
+ * the others wait for it. They go on when it makes the call with what is accepted. Where it does not, they
+ * end with TIMEOUT at their deadline, with PEER_FAILED when it destroys its communicator, and both with
+ * MISMATCH when it makes another call on what they are in. Where the comment of a function says that all
+ * ranks get an error, nobody waits: they return together, nothing was done, and all may go on. These are
+ * the arguments of shardrec_plan_collective, shardrec_collection_create and the calls of checkpoint.h, all
+ * but the first; what the ranks find out together, such as a bad batch (INVALID_BATCH) or different
+ * arguments (DISAGREEMENT); and a state that calls of all ranks have brought about, such as tables that a
+ * load left filled in part.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_STATUS_H
@@ -34,8 +45,8 @@ typedef enum shardrec_status {
   SHARDREC_INVALID_BATCH = 6,    /* some rank's batch or gradient was refused; no rank applied it */
   SHARDREC_NOT_FOUND = 7,        /* a name, index, file or part of an error that does not exist */
   SHARDREC_UNSUPPORTED = 8, /* meaningful, but not available in this build; the sentence says why */
-  SHARDREC_DISAGREEMENT = 9, /* the ranks asked for different things, which is said to all of them: nothing
-                                was done on any, and all may go on */
+  SHARDREC_DISAGREEMENT = 9, /* the ranks asked for different things, which is said to all of them: no rank
+                                has done any of it, and all may go on */
   /* Resources. */
   SHARDREC_OUT_OF_MEMORY = 100,
   SHARDREC_IO_ERROR = 101,     /* the operating system refused a file operation */
@@ -71,11 +82,11 @@ typedef enum shardrec_error_part {
 } shardrec_error_part;
 
 /* Name of a status, such as "SHARDREC_TIMEOUT"; "unknown status" for any other number.
- * Never NULL; static storage. Any thread. Since 0.1. */
+ * Not NULL; static storage. Any thread. Since 0.1. */
 SHARDREC_API const char *shardrec_status_name(shardrec_status status);
 
 /* This thread's last error as one UTF-8 sentence; "" when no call of this thread has failed.
- * Never NULL; owned by the library, valid until this thread's next failing call. Since 0.1. */
+ * Not NULL; owned by the library, valid until this thread's next failing call. Since 0.1. */
 SHARDREC_API const char *shardrec_last_error(void);
 
 /* Status of this thread's last error, SHARDREC_OK when there was none. Since 0.1. */

@@ -87,6 +87,7 @@ void add_limits(Json& json, const BenchOptions& options, const std::vector<RankT
 std::string bench_report(const BenchOptions& options, const std::vector<RankTimes>& ranks,
                          const ProbedMemory* probed) {
   Json json;
+  json["version"] = 1;
   json["tables"] = options.shape.tables.size();
   if (options.sizes.empty()) {
     json["rows"] = options.rows;

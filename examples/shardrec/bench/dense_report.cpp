@@ -64,6 +64,7 @@ DenseTimes dense_times_from(const std::vector<double>& numbers) {
 std::string dense_report(const DenseBenchOptions& options, int64_t parameters,
                          const std::vector<DenseTimes>& ranks) {
   Json json;
+  json["version"] = 1;
   json["layers"] = options.layers;
   json["parameters"] = parameters;
   json["batch"] = options.batch;

@@ -145,7 +145,7 @@ std::string nearest_name(const std::string& word, const std::vector<std::string>
 std::string version_text() {
   const nlohmann::json found = nlohmann::json::parse(capabilities_json());
   const nlohmann::json& dense = found.at("dense");
-  return "shardrec " + found.at("version").get<std::string>() + ", API version " +
+  return "shardrec " + found.at("library_version").get<std::string>() + ", API version " +
          std::to_string(found.at("api_version").get<int>()) +
          "\nengines: " + listed(found.at("engines")) + "\ndevices: " + listed_devices(found) +
          "\nkernels: " + found.at("cpu_target").get<std::string>() + " (of " +

@@ -151,6 +151,7 @@ json json_of(const Comparison& comparison, const Report& report) {
 void print(const InspectOptions& options, const Report& report) {
   if (options.json) {
     nlohmann::ordered_json line;
+    line["version"] = 1;
     line["directory"] = options.directory;
     line["latest"] = report.list.at("latest");
     line["checkpoints"] = report.list.at("checkpoints");

@@ -189,7 +189,7 @@ nlohmann::json bytes_json(nlohmann::json about, const Bytes& bytes) {
 }
 
 void print_json(const Planned& planned) {
-  nlohmann::json out{{"plan", planned.plan}};
+  nlohmann::json out{{"version", 1}, {"plan", planned.plan}};
   out["tables"] = nlohmann::json::array();
   for (const Table& table : planned.tables) {
     out["tables"].push_back(bytes_json({{"name", table.name}}, table.bytes));

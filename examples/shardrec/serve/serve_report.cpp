@@ -108,6 +108,7 @@ std::string serve_rates(const ServeOptions& options, const ServeReport& report) 
 
 std::string serve_json(const ServeOptions& options, const ServeReport& report) {
   Json json;
+  json["version"] = 1;
   if (options.directory.empty()) {
     json["sizes"] = options.sizes;
   } else {
@@ -151,6 +152,7 @@ std::string serve_json(const ServeOptions& options, const ServeReport& report) {
 std::string serve_round_json(const ServeOptions& options, const ServeLoad& load,
                              const ServeResult& result) {
   Json json;
+  json["version"] = 1;
   json["call"] = name_of(result.call);
   json["threads"] = result.threads;
   json["served_tables"] = options.tables;

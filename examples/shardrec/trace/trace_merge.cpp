@@ -119,7 +119,8 @@ json head_of_all(const std::vector<Input>& inputs, int64_t start) {
                       {"offset_nanoseconds", 0},
                       {"uncertainty_nanoseconds", uncertainty}});
   }
-  return {{"dropped_events", dropped},
+  return {{"version", 1},
+          {"dropped_events", dropped},
           {"start_unix_nanoseconds", earliest->head.start_unix},
           {"start_steady_nanoseconds", compared ? start : 0},
           {"clocks", std::move(clocks)}};

@@ -18,6 +18,7 @@ constexpr int kMostValues = 1000;
 constexpr size_t kMostTextBytes = size_t{1} << 16;
 constexpr int kMostDepth = 16;
 constexpr int64_t kMostRank = 65535;
+constexpr int64_t kVersion = 1;
 
 // Parts of the file that are wanted are built as values, one at a time; the rest is passed over.
 class Parser final : public json::json_sax_t {
@@ -232,6 +233,11 @@ TraceHead head_from(const json& other, const std::function<void(const std::strin
   constexpr size_t kMostReferenceBytes = 64;
   const Members members(other, refuse);
   TraceHead head;
+  // Traces of 0.1 have no version.
+  if (other.contains("version") && members.integer("version", 1, INT64_MAX) > kVersion) {
+    refuse("\"version\" is " + other.at("version").dump() + ", of a later release; up to " +
+           std::to_string(kVersion) + " is read");
+  }
   head.start_steady = members.integer("start_steady_nanoseconds", -kMost, kMost);
   head.start_unix = members.integer("start_unix_nanoseconds", -kMost, kMost);
   head.dropped_events = members.integer("dropped_events", 0, kMost);

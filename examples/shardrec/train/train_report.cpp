@@ -67,6 +67,7 @@ double samples_per_second(const TrainResult& result) {
 
 std::string json_line(const TrainOptions& options, const TrainResult& result) {
   nlohmann::ordered_json json;
+  json["version"] = 1;
   json["test_auc"] = nullptr;
   json["test_ne"] = nullptr;
   if (result.test.known) {

@@ -111,6 +111,7 @@ std::string contents_json(const Opened& opened) {
   const Manifest& manifest = opened.manifest;
   core::JsonWriter json;
   json.begin_object(Style::kLines);
+  json.key("version").integer(1);
   json.key("directory").text(opened.directory);
   json.key("format").integer(manifest.format);
   json.key("step").integer(manifest.step);
@@ -127,6 +128,7 @@ std::string contents_json(const Opened& opened) {
 std::string list_json(const Listing& listing) {
   core::JsonWriter json;
   json.begin_object(Style::kLines);
+  json.key("version").integer(1);
   json.key("latest");
   if (listing.has_latest) {
     for (const Entry& entry : listing.entries) {

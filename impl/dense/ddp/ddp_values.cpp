@@ -219,6 +219,7 @@ std::string Ddp::statistics_json() const {
   const ReducerStatistics& all = reducer.statistics();
   core::JsonWriter json;
   json.begin_object();
+  json.key("version").integer(1);
   json.key("ranks").integer(communicator_->size());
   json.key("parameters").integer(static_cast<int64_t>(parameters_.size()));
   json.key("steps").integer(all.steps);

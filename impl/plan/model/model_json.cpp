@@ -15,7 +15,8 @@ using core::JsonDocument;
 using core::JsonValue;
 using core::JsonWriter;
 
-constexpr std::string_view kFormat = "shardrec-model-1";
+constexpr std::string_view kModel = "shardrec-model";
+constexpr int64_t kVersion = 1;
 
 template <class Enum>
 void read_enum(const JsonValue& object, std::string_view key, Enum& out) {
@@ -138,7 +139,7 @@ Table read_table(const JsonValue& json) {
 std::string model_to_json(const Model& model) {
   JsonWriter json;
   json.begin_object(JsonWriter::Style::kLines);
-  json.key("format").text(kFormat);
+  json.key("format").text(core::sentence(kModel, "-", kVersion));
   write_optimizer(json, model.optimizer);
   json.key("tables").begin_array(JsonWriter::Style::kLines);
   for (const Table& table : model.tables) {
@@ -174,9 +175,7 @@ Model model_from_json(const std::string& text) {
   const JsonDocument document(text, "model", SHARDREC_INVALID_ARGUMENT);
   const JsonValue root = document.root();
   root.expect_keys({"format", "optimizer", "tables", "features"});
-  if (root.at("format").text() != kFormat) {
-    root.at("format").fail("the format is not \"" + std::string(kFormat) + "\"");
-  }
+  core::require_format(root.at("format"), kModel, kVersion);
   Model model;
   if (const auto json = root.find("optimizer")) {
     const Optimizer optimizer = read_optimizer(*json);

@@ -32,7 +32,7 @@ pub const SHARDREC_INVALID_BATCH: shardrec_status = shardrec_status(6);
 pub const SHARDREC_NOT_FOUND: shardrec_status = shardrec_status(7);
 /// meaningful, but not available in this build; the sentence says why
 pub const SHARDREC_UNSUPPORTED: shardrec_status = shardrec_status(8);
-/// the ranks asked for different things, which is said to all of them: nothing was done on any, and all may go on
+/// the ranks asked for different things, which is said to all of them: no rank has done any of it, and all may go on
 pub const SHARDREC_DISAGREEMENT: shardrec_status = shardrec_status(9);
 /// The C API's `SHARDREC_OUT_OF_MEMORY`.
 pub const SHARDREC_OUT_OF_MEMORY: shardrec_status = shardrec_status(100);
@@ -323,7 +323,7 @@ const _: () = assert!(core::mem::size_of::<shardrec_compression>() == 4);
 pub struct shardrec_non_finite(pub u32);
 /// nobody looks; they go into rows, values and outputs
 pub const SHARDREC_NON_FINITE_ALLOW: shardrec_non_finite = shardrec_non_finite(0);
-/// the call is refused with the place, and nothing has changed
+/// the call is refused with the place; no table or parameter changes
 pub const SHARDREC_NON_FINITE_ERROR: shardrec_non_finite = shardrec_non_finite(1);
 /// no rank applies the step; calls return OK, and it is counted
 pub const SHARDREC_NON_FINITE_SKIP: shardrec_non_finite = shardrec_non_finite(2);
@@ -453,15 +453,15 @@ pub const SHARDREC_OPTION_LOOKUPS: shardrec_option = shardrec_option(404);
 pub const SHARDREC_OPTION_OUTPUT_DTYPE: shardrec_option = shardrec_option(405);
 /// i64, 0 or 1; 1: an id that a batch repeats travels once where that takes fewer bytes, with the same results; default: 1 where ranks live in several processes, else 0
 pub const SHARDREC_OPTION_DEDUPLICATE: shardrec_option = shardrec_option(406);
-/// i64, shardrec_compression, of the output exchange: sums per bag and box, before they are added up and divided by MEAN; rows of sequences. Default NONE, which costs nothing; any other costs time where ranks share a machine; the same on all ranks
+/// i64, shardrec_compression, of the output exchange: sums per bag and box, before they are added up and divided by MEAN; rows of sequences. Default NONE, which costs no time; any other does where ranks share a machine; the same on all ranks
 pub const SHARDREC_OPTION_FORWARD_COMPRESSION: shardrec_option = shardrec_option(407);
 /// i64, shardrec_compression, of the gradient exchange: gradients per bag and box, or id of a sequence, after divisor (one that is a power of two may follow later), clamp and MEAN. Sums that ranks exchange beside them (replicas by rows or bits, row statistics, gradients of weights) stay float32. Default NONE; the same on all ranks
 pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_option(408);
-/// i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and nothing is compressed, else 0; the same on all ranks
+/// i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and no exchange is compressed, else 0; the same on all ranks
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
 /// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none
 pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
-/// i64, shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
+/// i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
@@ -487,7 +487,7 @@ pub const SHARDREC_OPTION_DDP_COMPRESSION: shardrec_option = shardrec_option(607
 pub const SHARDREC_OPTION_DDP_JOIN_DIVISOR: shardrec_option = shardrec_option(608);
 /// i64, 0 or 1; 1: each bucket's parameters are stepped as soon as their gradients are reduced; needs shardrec_ddp_set_optimizer; a step that fails may have changed some parameters; default 0
 pub const SHARDREC_OPTION_DDP_STEP_IN_BACKWARD: shardrec_option = shardrec_option(609);
-/// i64, 0 or 1; 1: a thread of the library sends, adds up and writes buckets during backward; 0: shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest. The same bits; ranks may differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one, because a thread that takes the processor from backward hides nothing
+/// i64, 0 or 1; 1: a thread of the library sends, adds up and writes buckets during backward; 0: shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest. The same bits; ranks may differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one, because a thread that takes the processor from backward hides no time
 pub const SHARDREC_OPTION_DDP_THREAD: shardrec_option = shardrec_option(610);
 /// i64, 0 or 1; 1: shardrec_mlp_backward adds to the gradients of the parameters; default 0
 pub const SHARDREC_OPTION_ACCUMULATE_GRADIENTS: shardrec_option = shardrec_option(700);
@@ -499,7 +499,7 @@ pub const SHARDREC_OPTION_ENGINE: shardrec_option = shardrec_option(900);
 pub const SHARDREC_OPTION_COMM_SETUP_SECONDS: shardrec_option = shardrec_option(901);
 /// text, name of a network interface ("eth1") or an address of this machine, for the connections of this rank over Gloo. Any other than loopback needs ALLOW_PLAIN_TCP, here or of a rendezvous that is reached over the network. Empty (default): the interface that reaches the rendezvous
 pub const SHARDREC_OPTION_INTERFACE: shardrec_option = shardrec_option(902);
-/// f64, \> 0: how much later than this rank rank 0 may come, for shardrec_comm_create_from_env: where its address is known and its machine answers, but nothing listens there for so long, rank 0 is lost (PEER_FAILED); default 60
+/// f64, \> 0: how much later than this rank rank 0 may come, for shardrec_comm_create_from_env: where its address is known and its machine answers, but nobody listens there for so long, rank 0 is lost (PEER_FAILED); default 60
 pub const SHARDREC_OPTION_RANK_ZERO_SECONDS: shardrec_option = shardrec_option(903);
 /// text, a name or an address of this machine to listen at; default 127.0.0.1. Any other than loopback needs SECRET and ALLOW_PLAIN_TCP (checked where it is used)
 pub const SHARDREC_OPTION_ADDRESS: shardrec_option = shardrec_option(1000);
@@ -513,7 +513,7 @@ pub const SHARDREC_OPTION_JOB: shardrec_option = shardrec_option(1003);
 pub const SHARDREC_OPTION_SECRET: shardrec_option = shardrec_option(1004);
 /// i64, 0 or 1; 1: other machines may take part, and what ranks send each other is clear text on the network; default 0; kinds RENDEZVOUS and COMM
 pub const SHARDREC_OPTION_ALLOW_PLAIN_TCP: shardrec_option = shardrec_option(1005);
-/// f64 in \[0.1, 3600\]: a rank that says nothing for so long, or that a rank's connection does not reach, is lost to the others; default 4
+/// f64 in \[0.1, 3600\]: a rank that is silent for so long, or that a rank's connection does not reach, is lost to the others; default 4
 pub const SHARDREC_OPTION_SILENCE_SECONDS: shardrec_option = shardrec_option(1006);
 /// i64, \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all
 pub const SHARDREC_OPTION_KEEP_LAST: shardrec_option = shardrec_option(1100);
@@ -609,7 +609,8 @@ pub const SHARDREC_TABLE_STATE: shardrec_table_part = shardrec_table_part(1);
 pub const SHARDREC_TABLE_STATE_2: shardrec_table_part = shardrec_table_part(2);
 const _: () = assert!(core::mem::size_of::<shardrec_table_part>() == 4);
 
-/// What shardrec_collection_stat tells of this rank, since creation. Counts and bytes are whole numbers.
+/// What shardrec_collection_stat tells of this rank, since creation. Counts and bytes are whole numbers. The
+/// counters of shardrec_counters_text are the same: capi/NAMES.md.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_stat(pub u32);
@@ -649,7 +650,7 @@ pub const SHARDREC_STAT_SECONDS_GRADIENT: shardrec_stat = shardrec_stat(106);
 pub const SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE: shardrec_stat = shardrec_stat(107);
 /// summing gradients by row and optimizer steps
 pub const SHARDREC_STAT_SECONDS_UPDATE: shardrec_stat = shardrec_stat(108);
-/// no time: ids looked up by the busiest rank / the mean of all ranks, 1 when even; up to the batch before, as the ranks tell each other with every batch
+/// no time: ids looked up by the busiest rank / the mean of all ranks, 1 when even; up to the batch before, as the ranks tell each other with their batches
 pub const SHARDREC_STAT_IMBALANCE: shardrec_stat = shardrec_stat(109);
 /// ids of this rank's batches outside \[0, rows) that were dropped or clamped (option OUT_OF_RANGE)
 pub const SHARDREC_STAT_TABLE_OUT_OF_RANGE: shardrec_stat = shardrec_stat(201);
@@ -969,8 +970,8 @@ impl Default for shardrec_box {
 /// values       \[ids\], at most 2^31 - 1 of them, INT32 or INT64, bag after bag. NULL: this rank has no more
 ///              data; then batch_size is 0 and all others are NULL
 /// lengths      \[bags\], INT32 or INT64, whose sum is ids. bags: features \* batch_size, or the sum of batch_sizes
-/// offsets      in place of lengths: \[bags + 1\], INT32 or INT64, starting at 0, never falling, the last one
-///              the number of ids
+/// offsets      in place of lengths: \[bags + 1\], INT32 or INT64, starting at 0, ascending or equal, the
+///              last one the number of ids
 /// weights      \[ids\], FLOAT32, one per id; NULL: all 1
 /// batch_sizes  \[features\], INT32 or INT64: number of bags of each feature, 0 to 2^31 - 1; NULL: batch_size
 /// inverse      with batch_sizes: \[features \* batch_size\], INT32 or INT64, feature-major: the bag of each
@@ -1066,10 +1067,10 @@ impl Default for shardrec_served {
 
 extern "C" {
     /// Name of a status, such as "SHARDREC_TIMEOUT"; "unknown status" for any other number.
-    /// Never NULL; static storage. Any thread. Since 0.1.
+    /// Not NULL; static storage. Any thread. Since 0.1.
     pub fn shardrec_status_name(status: shardrec_status) -> *const c_char;
     /// This thread's last error as one UTF-8 sentence; "" when no call of this thread has failed.
-    /// Never NULL; owned by the library, valid until this thread's next failing call. Since 0.1.
+    /// Not NULL; owned by the library, valid until this thread's next failing call. Since 0.1.
     pub fn shardrec_last_error() -> *const c_char;
     /// Status of this thread's last error, SHARDREC_OK when there was none. Since 0.1.
     pub fn shardrec_last_error_status() -> shardrec_status;
@@ -1087,28 +1088,33 @@ extern "C" {
     /// major \* 1000 + minor of the API that the loaded library serves. Any thread. Since 0.1.
     pub fn shardrec_api_version() -> i32;
     /// What this library can do on this machine, as JSON:
-    /// {"version": "0.2.0", "api_version": 2, "engines": \["local", "gloo"\], "devices": \["cpu", "cuda"\],
-    ///  "cuda_devices": \[{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
-    ///                    "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}\],
-    ///  "cuda_missing": "a sentence" | null,
-    ///  "cpu_targets": \["scalar", "avx2", "avx512"\], "cpu_target": "avx512", "dense": "openblas" | null}
-    /// engines: local, and those whose plug-ins are installed. devices: cpu, and cuda where cuda_devices
-    /// has any; index is what SHARDREC_OPTION_DEVICE takes, free_bytes null as long as nothing of this
-    /// library has used the device in this process: to ask for it would take memory of the device. cuda_missing: why
-    /// cuda_devices is empty or incomplete: there is no plug-in, no driver, no device, or one does not answer. The
-    /// CUDA plug-in is loaded where it is installed; no device is used. cpu_target
-    /// is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
-    /// once, at the first use). Where it names none of cpu_targets, this call and those that make
-    /// collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
-    /// not installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
-    /// Since 0.1.
+    /// "version"            integer: 1
+    /// "library_version"    text: "0.2.0"
+    /// "api_version"        integer: SHARDREC_API_VERSION of the library
+    /// "engines"            array of texts: "local", and those whose plug-ins are installed
+    /// "devices"            array of texts: "cpu", and "cuda" where cuda_devices has any
+    /// "cuda_devices\[\].index"               integer: what SHARDREC_OPTION_DEVICE takes
+    /// "cuda_devices\[\].name"                text: "NVIDIA H100 80GB HBM3"
+    /// "cuda_devices\[\].compute_capability"  text: "9.0"
+    /// "cuda_devices\[\].memory_bytes"        integer
+    /// "cuda_devices\[\].free_bytes"          integer or null: null as long as this library has not used the
+    ///                      device in this process, because to ask for it would take memory of the device
+    /// "cuda_missing"       text or null: why cuda_devices is empty or incomplete: there is no plug-in, no
+    ///                      driver, no device, or one does not answer
+    /// "cpu_targets"        array of texts: instruction sets of this machine, "scalar", "avx2" and so on
+    /// "cpu_target"         text: the one in use
+    /// "dense"              text or null: the GEMM plug-in, "openblas"; null when it is not installed
+    /// The CUDA plug-in is loaded where it is installed; no device is used. The environment variable
+    /// SHARDREC_CPU_TARGET forces a lower instruction set (read once, at the first use). Where it names none of
+    /// cpu_targets, this call and those that make collections, layers and profiles get INVALID_ARGUMENT.
+    /// out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_capabilities_json(out_text: *mut *mut c_char) -> shardrec_status;
     /// Handles of any kind that are open in this process, or closed with a call still inside.
     /// A test suite asserts that it ends at 0. Errors: INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_live_objects(out: *mut i64) -> shardrec_status;
     /// XXH3-64 of size bytes with a seed: the same value in every language and on every machine, for
     /// mapping raw ids to rows (take it modulo the number of rows) and for splitting data sets.
-    /// bytes may be NULL when size is 0 (or less). Never fails. Any thread. Since 0.1.
+    /// bytes may be NULL when size is 0 (or less). Cannot fail. Any thread. Since 0.1.
     pub fn shardrec_hash64(seed: u64, bytes: *const c_void, size: i64) -> u64;
     /// Maps raw ids to rows of a table: out\[i\] = shardrec_hash64(seed, the 8 bytes of ids\[i\] as int64_t,
     /// little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
@@ -1125,8 +1131,9 @@ extern "C" {
     /// came in time, which is not an error. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
     /// Since 0.1.
     pub fn shardrec_log_next(timeout_ms: i32, out_level: *mut shardrec_log_level, out_rank: *mut i32, out_text: *mut *mut c_char) -> shardrec_status;
-    /// Makes a control. options: NULL (no kind of options is for controls yet). out: owned by the caller; may serve one call after another (progress starts anew with each).
-    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    /// Makes a control. options: NULL (no kind of options is for controls yet). out: owned by the caller; may
+    /// serve one call after another (progress starts anew with each). Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
+    /// Since 0.1.
     pub fn shardrec_control_create(options: *const shardrec_options, out: *mut *mut shardrec_control) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; work that holds it goes on. Since 0.1.
     pub fn shardrec_control_destroy(control: *mut *mut shardrec_control);
@@ -1154,7 +1161,7 @@ extern "C" {
     pub fn shardrec_memory_create(r#type: shardrec_device_type, device_id: i32, bytes: i64, options: *const shardrec_options, out: *mut *mut shardrec_memory) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; tensors of it are valid no more. Memory of a device is
     /// given back behind what the legacy default stream of the device holds, which the library's own work on
-    /// tensors in that stream's order is part of: nothing has to be waited for. What other streams do with it
+    /// tensors in that stream's order is part of: the caller need not wait for it. What other streams do with it
     /// must be over. Never blocks, but for memory of the CPU where the plug-in is there: CUDA gives it back when
     /// its devices have nothing to do. Since 0.1.
     pub fn shardrec_memory_destroy(memory: *mut *mut shardrec_memory);
@@ -1171,7 +1178,7 @@ extern "C" {
     /// of that device, which is not being captured; 0: its legacy default stream, which lookups follow too
     /// unless shardrec_lookup_set_stream says otherwise. With a tensor on the CPU the call returns when that
     /// was read or written; between two tensors of a device it enqueues, and what is enqueued in the stream
-    /// afterwards finds the copy made. Between tensors on the CPU stream means nothing.
+    /// afterwards finds the copy made. Between tensors on the CPU stream is not looked at.
     /// Errors: INVALID_ARGUMENT (tensors that differ, no such device, no stream of the device as far as CUDA can
     /// tell), UNSUPPORTED (no CUDA plug-in, two devices), OUT_OF_MEMORY, DEVICE_ERROR (of this copy or of earlier
     /// work on the device). Since 0.1.
@@ -1179,8 +1186,8 @@ extern "C" {
     /// Makes an options handle with every key at its default.
     /// out: owned by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_options_create(kind: shardrec_options_kind, out: *mut *mut shardrec_options) -> shardrec_status;
-    /// Destroys the handle and nulls the caller's copy. options or \*options NULL: nothing happens.
-    /// Never blocks. Since 0.1.
+    /// Destroys the handle and nulls the caller's copy; options or \*options may be NULL. Does not block.
+    /// Since 0.1.
     pub fn shardrec_options_destroy(options: *mut *mut shardrec_options);
     /// Sets a number. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the kind does not take
     /// the key, the key is not an integer, or the value is not accepted (the sentence lists what is);
@@ -1224,9 +1231,9 @@ extern "C" {
     /// rank in \[0, size), size in \[1, 4096\]. token: UTF-8, of the rendezvous (rendezvous.h). Of
     /// ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
     /// options: kind COMM, NULL: defaults. out: owned by the caller.
-    /// Errors: INVALID_ARGUMENT (also: another group's token); UNSUPPORTED (the plug-in is missing, or
-    /// cannot be used here: the sentence names the package); TIMEOUT, naming the ranks that have not
-    /// come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
+    /// Errors: INVALID_ARGUMENT (also: another group's token) and UNSUPPORTED (the plug-in is missing, or
+    /// cannot be used here: the sentence names the package), both on this rank only; TIMEOUT, naming the ranks
+    /// that have not come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
     /// rank is gone); IO_ERROR (the system gives no random numbers); OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_comm_create(engine: shardrec_engine, rank: i32, size: i32, token: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_comm) -> shardrec_status;
     /// The same, as environment variables say:
@@ -1240,8 +1247,8 @@ extern "C" {
     ///                                    root and that nobody else may write to; else
     ///                                    INVALID_ARGUMENT: who may write it says where ranks connect.
     ///                                    What follows is optional, for rank 0. Or all know:
-    /// MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (never MASTER_PORT: launchers
-    ///                                    hold that one)
+    /// MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (MASTER_PORT is not read:
+    ///                                    launchers hold that one)
     /// SHARDREC_SECRET                    the same on all ranks
     /// SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
     ///                                    name of the group; where rank 0 listens, if not at
@@ -1249,11 +1256,11 @@ extern "C" {
     /// SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
     ///                                    the option INTERFACE is not set
     /// SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
-    ///                                    for mpi nothing else is read
+    ///                                    for mpi no other variable is read
     /// Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
     /// Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
     /// them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
-    /// that is there) and its machine answers that nothing listens, they wait for rank 0 as long as the
+    /// that is there) and its machine answers that nobody listens, they wait for rank 0 as long as the
     /// option RANK_ZERO_SECONDS says (60 by default) and then return PEER_FAILED. While there is no
     /// file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
     /// `shardrec launch` sets them for processes of one machine. Collective, blocking.
@@ -1277,13 +1284,21 @@ extern "C" {
     /// OK while the communicator lives; the status that killed it afterwards (its sentence becomes this
     /// thread's error). Any thread. Since 0.1.
     pub fn shardrec_comm_status(comm: *const shardrec_comm) -> shardrec_status;
-    /// The last 1,000 operations of this rank on the communicator, as JSON: what it did, or waits for,
-    /// when a peer is late or gone. {"rank", "size", "now_seconds", "operations": \[{"number",
-    /// "purpose" (control, input, output, dense or statistics), "sequence" (of the operations
-    /// of one object and purpose: the same on all ranks), "operation", "bytes" (sent to others),
-    /// "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
-    /// (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...\]}, the oldest
-    /// first. The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
+    /// The last 1,000 operations of this rank on the communicator, the oldest first, as JSON: what it did, or
+    /// waits for, when a peer is late or gone. Seconds count from the communicator's creation.
+    /// "version"                     integer: 1
+    /// "rank", "size"                integer: this rank, and the number of ranks
+    /// "now_seconds"                 number: when this was called
+    /// "operations\[\].number"         integer: of all operations, from 0
+    /// "operations\[\].purpose"        text: "control", "input", "output", "dense" or "statistics"
+    /// "operations\[\].sequence"       integer: of the operations of one object and purpose, the same on all ranks
+    /// "operations\[\].operation"      text: "forward", for example
+    /// "operations\[\].bytes"          integer: sent to other ranks
+    /// "operations\[\].start_seconds"  number
+    /// "operations\[\].end_seconds"    number or null: null while it is not over
+    /// "operations\[\].state"          text: "posted", "waiting", "done" or "failed"
+    /// "operations\[\].peer"           integer or null: the rank that is to blame
+    /// The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
     /// Also of a communicator that is dead or closed. out_text: freed by the caller with
     /// shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Not
     /// blocking; any thread, also while another waits. Since 0.1.
@@ -1328,7 +1343,7 @@ extern "C" {
     /// out: owned by the caller. Collective over comm, blocking (setup deadline). Between processes a
     /// communicator can be split 1,024 times in its life, a part of it 8 times, a part of that 8 times, and
     /// what comes of that no more: UNSUPPORTED, on all ranks, and comm lives on.
-    /// Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL), UNSUPPORTED, OUT_OF_MEMORY.
+    /// Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL; only this rank), UNSUPPORTED, OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn shardrec_comm_split(comm: *mut shardrec_comm, color: i32, key: i32, out: *mut *mut shardrec_comm) -> shardrec_status;
     /// The orderly end: returns when every rank has called it; later calls return CLOSED. Destroy the
@@ -1355,8 +1370,9 @@ extern "C" {
     /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
     /// options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
     /// keeps what it needs of comm and ends with it (abort, close, a dead peer).
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
-    /// it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a size that does not divide
+    /// the ranks: on all ranks alike; options or out: only this rank), DISAGREEMENT (sizes or placements
+    /// differ), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; collections made on
     /// it live on. Since 0.1.
@@ -1364,17 +1380,17 @@ extern "C" {
     /// This rank's place. out: its struct_size is set; the members that fit in it are written.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_mesh_place(mesh: *const shardrec_mesh, out: *mut shardrec_place) -> shardrec_status;
-    /// Makes a communicator of the ranks of one of this rank's groups, numbered as shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
-    /// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
-    /// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
-    /// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
-    /// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
-    /// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
-    /// order: the mesh's may go before. out: owned by the caller.
-    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
-    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
-    /// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL, no group: only this rank; call again),
+    /// Makes a communicator of the ranks of one of this rank's groups, numbered as shardrec_mesh_place says. It
+    /// is one as any other: for collectives, collections, metrics and splits. It is the host's own: nothing that
+    /// the library does on the mesh goes over it, each call makes another one, and it begins with the deadlines
+    /// of the mesh's communicator. Closing it (collective over its ranks), aborting it or a failure of it ends
+    /// it alone: the mesh and what was made on it live on. It ends with the mesh: when the communicator that the
+    /// mesh was made of is closed, aborted or destroyed, and by any failure of that or of the mesh's groups.
+    /// Handles may be destroyed in any order: the mesh's may go before. out: owned by the caller. Collective
+    /// over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else MISMATCH.
+    /// Between processes a mesh makes at most 8 of either kind in its life, each of which can be split 8 times,
+    /// and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL, no group: only this rank; call again),
     /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_mesh_comm(mesh: *mut shardrec_mesh, group: shardrec_mesh_group, out: *mut *mut shardrec_comm) -> shardrec_status;
     /// Makes an empty model. options: NULL (no kind of options is for models yet). out: owned by the
@@ -1418,9 +1434,9 @@ extern "C" {
     /// WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
     /// partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
     /// UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
-    /// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
-    /// row whose gradient is 0 is stepped. Arithmetic and states are float32.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
+    /// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
+    /// that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
+    /// are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
     pub fn shardrec_model_set_optimizer(model: *mut shardrec_model, options: *const shardrec_options) -> shardrec_status;
     /// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; NULL: the
     /// model's again. Errors: as shardrec_model_set_optimizer; NOT_FOUND (table). Since 0.1.
@@ -1435,25 +1451,30 @@ extern "C" {
     /// and dim. Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
     /// Since 0.1.
     pub fn shardrec_model_feature_columns(model: *const shardrec_model, feature: i32, out_column: *mut i64, out_columns: *mut i64, out_width: *mut i64) -> shardrec_status;
-    /// The model as JSON, every key spelled out:
+    /// The model as JSON, all keys spelled out:
     /// {"format": "shardrec-model-1",
     ///  "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
     ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}\],
     ///  "features": \[{"name": "user_id", "table": "user", "pooling": "sum"}\]}
-    /// "optimizer", of the model and of a table that has one of its own; the keys, their values and their
-    /// defaults are those of options of kind OPTIMIZER:
-    /// "type" (OPTIMIZER), "learning_rate", "eps", "weight_decay", "weight_decay_mode", "max_gradient",
-    /// "beta1", "beta2", "momentum", "eta", "max_norm", "row_statistics"
-    /// A table; but for the first three, as options of kind TABLE:
-    /// "name"               text
-    /// "rows", "dim"        integers
-    /// "dtype", "init", "rounding", "out_of_range"
-    /// "init_min", "init_max"  numbers; left out where they are at their defaults
-    /// "allowed_sharding"   array of kinds of sharding, such as \["row_wise", "grid"\]; left out: all
-    /// "allowed_ranks"      text such as "0-3, 7"; left out: all
-    /// "min_columns"        integer; left out: 1
-    /// "optimizer"          left out where it is the model's
-    /// A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
+    /// The keys of an optimizer, their values and their defaults are those of options of kind OPTIMIZER ("type"
+    /// is OPTIMIZER), those of a table, but for its name, rows and dim, of options of kind TABLE.
+    /// "format"                        text: "shardrec-model-1"
+    /// "optimizer.type"                text
+    /// "optimizer.learning_rate", "optimizer.eps", "optimizer.weight_decay"    number
+    /// "optimizer.weight_decay_mode"   text
+    /// "optimizer.max_gradient", "optimizer.beta1", "optimizer.beta2"          number
+    /// "optimizer.momentum", "optimizer.eta", "optimizer.max_norm"             number
+    /// "optimizer.row_statistics"      text
+    /// "tables\[\].name"                 text
+    /// "tables\[\].rows", "tables\[\].dim"                                         integer
+    /// "tables\[\].dtype", "tables\[\].init", "tables\[\].rounding", "tables\[\].out_of_range"    text
+    /// "tables\[\].init_min", "tables\[\].init_max"    optional number: left out at their defaults
+    /// "tables\[\].allowed_sharding"     optional array of texts: kinds of sharding; left out: all
+    /// "tables\[\].allowed_ranks"        optional text: "0-3, 7"; left out: all
+    /// "tables\[\].min_columns"          optional integer: left out: 1
+    /// "tables\[\].optimizer"            optional, as "optimizer": left out where it is the model's
+    /// "features\[\].name", "features\[\].table"       text: its name, and that of its table
+    /// "features\[\].pooling"            text: "sum", "mean" or "none"
     /// Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
     /// order of their indices.
     /// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
@@ -1461,7 +1482,7 @@ extern "C" {
     pub fn shardrec_model_to_json(model: *const shardrec_model, out_text: *mut *mut c_char) -> shardrec_status;
     /// Makes a model from such JSON. Needed are "format", "tables", of a table its name, rows and dim, of a
     /// feature its name and table; what else is left out has its default ("pooling": "sum"). Unknown keys
-    /// and keys that stand twice are refused. out: owned by the caller.
+    /// and keys that stand twice are refused, and so is a format of a later version. out: owned by the caller.
     /// Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_model_from_json(json: *const c_char, out: *mut *mut shardrec_model) -> shardrec_status;
     /// What the machines are: `ranks` ranks, ranks_per_node of which are one node.
@@ -1472,12 +1493,14 @@ extern "C" {
     /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_topology_destroy(topology: *mut *mut shardrec_topology);
     /// The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
+    /// "format"                    text: "shardrec-topology-1"
+    /// "ranks", "ranks_per_node"   integer
     /// out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_topology_to_json(topology: *const shardrec_topology, out_text: *mut *mut c_char) -> shardrec_status;
     /// Makes a topology from such JSON, within the limits of shardrec_topology_create. All keys are
-    /// needed, unknown ones are refused. out: owned by the caller. Errors: INVALID_ARGUMENT (the sentence
-    /// says where), OUT_OF_MEMORY. Since 0.1.
+    /// needed, unknown ones are refused, and so is a format of a later version. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT (the sentence says where), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_topology_from_json(json: *const c_char, out: *mut *mut shardrec_topology) -> shardrec_status;
     /// Plans the model on a topology. Local; deterministic, with BALANCE set to TIME for one machine's
     /// profile. options: kind PLAN or NULL.
@@ -1487,11 +1510,11 @@ extern "C" {
     /// check that models and options are the same.
     /// mesh: NULL, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
     /// table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
-    /// is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments, every rank
-    /// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
-    /// (setup deadline).
-    /// Errors: as shardrec_plan_create; INVALID_ARGUMENT (also: a mesh of another communicator; only this rank), UNSUPPORTED
-    /// (see mesh), DISAGREEMENT (models or options differ; names a rank and the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments,
+    /// but for comm, every rank gets as its error; the communicator lives on, and the call may be made again.
+    /// Collective, blocking (setup deadline). Errors: as shardrec_plan_create; INVALID_ARGUMENT (also: a mesh of
+    /// another communicator), UNSUPPORTED (see mesh), DISAGREEMENT (models or options differ; names a rank and
+    /// the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_plan_collective(comm: *mut shardrec_comm, mesh: *mut shardrec_mesh, model: *const shardrec_model, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
     /// Makes a plan without boxes, to be filled with shardrec_plan_add_box and shardrec_plan_replicate.
     /// options: NULL (no kind of options is for such plans yet). Errors: as shardrec_plan_create. Since 0.1.
@@ -1511,7 +1534,7 @@ extern "C" {
     /// collection does it too.) Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT naming a table
     /// and a cell that has none. Since 0.1.
     pub fn shardrec_plan_check(plan: *const shardrec_plan) -> shardrec_status;
-    /// Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
+    /// Number of boxes of a table; 0: replicated (or, before the check, none yet).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_plan_box_count(plan: *const shardrec_plan, table: i32, out: *mut i32) -> shardrec_status;
     /// Box `box` of a table, ordered by first row, then first column. out: its struct_size is set; the members
@@ -1521,15 +1544,22 @@ extern "C" {
     /// Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
     /// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
     /// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
-    /// them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
+    /// them). Of a replicated table: box 0 stands for the copy that each rank has. It is what a
     /// collection allocates, its buffers aside. Each out may be NULL.
     /// Errors: as shardrec_plan_box. Since 0.1.
     pub fn shardrec_plan_box_bytes(plan: *const shardrec_plan, table: i32, r#box: i32, out_weights: *mut i64, out_states: *mut i64) -> shardrec_status;
     /// The plan as JSON:
     /// {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
-    ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also
-    /// "replication": "samples")
+    ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false,
     ///              "boxes": \[{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}\]}\]}
+    /// "format"                    text: "shardrec-plan-1"
+    /// "ranks", "ranks_per_node"   integer: of its topology
+    /// "tables\[\].name"             text
+    /// "tables\[\].rows", "tables\[\].dim"                             integer
+    /// "tables\[\].replicated"       boolean
+    /// "tables\[\].replication"      optional text: of replicated tables, "samples", "rows" or "dense"
+    /// "tables\[\].boxes\[\].rank", "tables\[\].boxes\[\].row", "tables\[\].boxes\[\].rows"    integer
+    /// "tables\[\].boxes\[\].col", "tables\[\].boxes\[\].cols"             integer
     /// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_plan_to_json(plan: *const shardrec_plan, out_text: *mut *mut c_char) -> shardrec_status;
@@ -1539,26 +1569,28 @@ extern "C" {
     /// As shardrec_plan_to_json. Since 0.1.
     pub fn shardrec_plan_to_text(plan: *const shardrec_plan, out_text: *mut *mut c_char) -> shardrec_status;
     /// Makes a plan for a model from such JSON; tables are matched by name and must agree in rows and dim.
-    /// Unknown keys are refused; the tiling is checked. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
-    /// Since 0.1.
+    /// Unknown keys are refused, and so is a format of a later version; the tiling is checked. Errors:
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_plan_from_json(model: *const shardrec_model, json: *const c_char, out: *mut *mut shardrec_plan) -> shardrec_status;
     /// Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
     /// model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
     /// caller; keeps what it needs of comm and mesh, copies model and plan.
-    /// mesh: NULL, or a mesh of comm (else INVALID_ARGUMENT, on this rank only): one replica per sharding group, whose
-    /// ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica and are
-    /// collective over its sharding group; saves and loads are over the whole mesh. What one sharding group
-    /// refuses, all ranks of the mesh refuse. Model, plan and the options that decide which numbers come out
-    /// (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on all ranks of the
-    /// mesh, else DISAGREEMENT on all of them, naming rank and option.
-    /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
-    /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
-    /// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
-    /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
-    /// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
-    /// bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
-    /// plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
-    /// different models, plans or options), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
+    /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
+    /// replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
+    /// sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
+    /// numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
+    /// all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option. Before anything is
+    /// allocated, what the boxes of all ranks of a machine (of a cgroup) need together is held against what the
+    /// machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a thread that the system does
+    /// not start, and memory of the device (option DEVICE) that there is not. What one rank gets wrong in its
+    /// arguments, but for comm, all ranks get as their error; the communicator lives on, and the call may be
+    /// made again. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
+    /// (also: the plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all
+    /// get it, with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED),
+    /// UNSUPPORTED (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of
+    /// a collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on
+    /// some only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_create(comm: *mut shardrec_comm, mesh: *mut shardrec_mesh, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
     /// blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1.
@@ -1571,8 +1603,8 @@ extern "C" {
     /// step. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (negative). Since 0.1.
     pub fn shardrec_collection_set_step(collection: *mut shardrec_collection, step: i64) -> shardrec_status;
     /// Returns when all that calls of the collection and its lookups have enqueued on its device (option
-    /// DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
-    /// ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
+    /// DEVICE) is over, and says whether it went well. Other streams and other ranks do not wait for
+    /// it. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
     /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn shardrec_collection_wait_device(collection: *mut shardrec_collection) -> shardrec_status;
     /// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
@@ -1584,7 +1616,7 @@ extern "C" {
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
     /// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
     /// a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
-    /// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+    /// backward it is INVALID_STATE on this rank, and nothing has changed. After any other error but a handle's this
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.
     /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
@@ -1600,19 +1632,19 @@ extern "C" {
     pub fn shardrec_collection_learning_rate(collection: *const shardrec_collection, table: i32, out: *mut f64) -> shardrec_status;
     /// Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
     /// its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
-    /// backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again before the
-    /// next backward; those that were accumulated before are dropped by a backward that comes while it is
-    /// frozen, and applied by one that comes after it is trained again.
-    /// Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
+    /// backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again
+    /// before the next backward; those that were accumulated before are dropped by a backward that comes while
+    /// it is frozen, and applied by one that comes after it is trained again. Set the same on all ranks before
+    /// the same step, else that backward is INVALID_BATCH. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND
+    /// (table), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_collection_set_frozen(collection: *mut shardrec_collection, table: i32, frozen: i32) -> shardrec_status;
     /// Whether a table is frozen (1) or trained (0). Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table),
     /// INVALID_ARGUMENT. Since 0.2.
     pub fn shardrec_collection_frozen(collection: *const shardrec_collection, table: i32, out: *mut i32) -> shardrec_status;
     /// Reads rows \[row, row + rows) of a table into out, float32, \[rows, width\], any row stride, unit column
     /// stride; weights of 16 bits are widened.
-    /// Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
-    /// live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
+    /// Each rank asks for what it wants, which may be no rows (rows = 0, out NULL), and gets whole rows, wherever
+    /// they live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
     /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
     /// shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
@@ -1625,7 +1657,7 @@ extern "C" {
     /// Reads the rows of a table that ids name, in their order, into out, float32, \[ids, width\], any row
     /// stride, unit column stride; as shardrec_collection_read_range otherwise.
     /// ids: INT32 or INT64 \[n\], compact, rows of the table in any order, any of them more than once; NULL
-    /// or empty: this rank asks for nothing, and out may be NULL. Each rank asks for what it wants, also of
+    /// or empty: this rank asks for no rows, and out may be NULL. Each rank asks for what it wants, also of
     /// another table or part. Ids are checked on the rank that gives them: one that is no row is
     /// INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
     /// wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
@@ -1655,8 +1687,8 @@ extern "C" {
     /// shardrec_checkpoint_load). Tables are matched by name and must
     /// agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
     /// before it has written to a table changes nothing; one that fails later (a damaged or unreadable
-    /// block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
-    /// INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
+    /// block, a cancel, a peer) leaves a collection that refuses what reads or changes its tables, saves
+    /// among it, with INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
     /// UNSUPPORTED.
     /// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
     /// CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
@@ -1668,7 +1700,7 @@ extern "C" {
     /// sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,
     /// CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any thread. Since 0.2.
     pub fn shardrec_collection_stat(collection: *const shardrec_collection, stat: shardrec_stat, table: i32, out: *mut f64) -> shardrec_status;
-    /// Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
+    /// Makes a lookup. All ranks make their lookups in the same order; at most as many as the option
     /// LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or NULL. out: owned by the caller;
     /// keeps the collection's tables alive.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1.
@@ -1680,7 +1712,7 @@ extern "C" {
     /// From the next call on, tensors on the device of the collection are read and written in the order of
     /// this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
     /// live until the next call of this function, or until the lookup is destroyed. 0 (default): the legacy
-    /// default stream. Of a collection on the CPU it means nothing. Not collective, not blocking. Errors:
+    /// default stream. Of a collection on the CPU it is not looked at. Not collective, not blocking. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (no stream of the device, as far as CUDA can tell),
     /// DEVICE_ERROR. Since 0.1.
     pub fn shardrec_lookup_set_stream(lookup: *mut shardrec_lookup, stream: i64) -> shardrec_status;
@@ -1689,8 +1721,8 @@ extern "C" {
     /// the same.
     /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
     /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (batch NULL or
-    /// of a size that is none: nothing was begun), UNSUPPORTED (members that this release does not know are not zero:
-    /// likewise), OUT_OF_MEMORY and a dead communicator; every defect of the batch is this rank's verdict,
+    /// of a size that is none: nothing was begun), UNSUPPORTED (members that this release does not know are not
+    /// zero: likewise), OUT_OF_MEMORY and a dead communicator; every defect of the batch is this rank's verdict,
     /// told by forward. INVALID_STATE when the lookup has begun and not forwarded. Since 0.2.
     pub fn shardrec_lookup_begin(lookup: *mut shardrec_lookup, batch: *const shardrec_batch) -> shardrec_status;
     /// Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
@@ -1706,8 +1738,8 @@ extern "C" {
     /// The first call after begin, for whichever output, is collective and blocking. Others, and asking
     /// again, copy an output, up to the next call that exchanges anything on the collection (INVALID_STATE
     /// afterwards).
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
-    /// INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output), INVALID_ARGUMENT for
+    /// out (these only on this rank; nothing was exchanged: call again with what is right); INVALID_BATCH (see
     /// above); DISAGREEMENT (lookups of the ranks differ in WEIGHT_GRADIENT), OUT_OF_MEMORY, MISMATCH,
     /// PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
     /// was; after any other error it may be written in part, since this rank's own rows are looked up
@@ -1719,7 +1751,7 @@ extern "C" {
     pub fn shardrec_lookup_all_done(lookup: *const shardrec_lookup, out: *mut i32) -> shardrec_status;
     /// Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
     /// It is read before the call returns (unless BORROW). Not collective. May be called again before
-    /// backward; the last one counts. Every output with elements needs one: give zeros where the loss does
+    /// backward; the last one counts. All outputs with elements need one: give zeros where the loss does
     /// not depend on it.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward), NOT_FOUND (output),
     /// INVALID_ARGUMENT (the gradient given before, if any, stays), OUT_OF_MEMORY. Since 0.1.
@@ -1742,8 +1774,8 @@ extern "C" {
     /// INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
     pub fn shardrec_lookup_send_gradients(lookup: *mut shardrec_lookup, update: shardrec_update) -> shardrec_status;
     /// Ends the batch: exchanges the gradients and does with them what update says. The lookup is then idle.
-    /// All ranks give the same update, but that one SKIP is enough: with any other mixture the step is INVALID_BATCH on
-    /// all ranks and changes nothing, what is kept included.
+    /// All ranks give the same update, but that one SKIP is enough: with any other mixture the step is
+    /// INVALID_BATCH on all ranks and changes nothing, what is kept included.
     ///
     /// APPLY: one optimizer step on every row that some rank's batch touched, by the sum of its gradients and
     /// of those that were kept.
@@ -1763,9 +1795,10 @@ extern "C" {
     /// tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
     /// infinity does this in place of what its update says.
     ///
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
-    /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
-    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
+    /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded
+    /// since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
+    /// MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup, update: shardrec_update) -> shardrec_status;
     /// The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
     /// of a bag, the sum over columns of its row, as it was just before the step of this backward, times
@@ -1808,18 +1841,19 @@ extern "C" {
     /// Gives the set an optimizer, for shardrec_ddp_step or the option DDP_STEP_IN_BACKWARD. All parameters
     /// must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
     /// (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio per parameter; formulas:
-    /// shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; NULL: SGD. Layers of stacks that were added are stepped by it too: do not call shardrec_mlp_step
-    /// then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
-    /// INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
+    /// shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; NULL: SGD. Layers of
+    /// stacks that were added are stepped by it too: do not call shardrec_mlp_step then. Before commit; not
+    /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT, UNSUPPORTED. Since
+    /// 0.1.
     pub fn shardrec_ddp_set_optimizer(ddp: *mut shardrec_ddp, options: *const shardrec_options) -> shardrec_status;
     /// Checks that all ranks added the same parameters (count, names, dtypes, shapes) with the same options
     /// and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's
     /// size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
     /// Collective, blocking (setup deadline).
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
-    /// UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); DISAGREEMENT (names rank
-    /// and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
-    /// Since 0.1.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
+    /// alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient; only this rank);
+    /// DISAGREEMENT (names rank and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_ddp_commit(ddp: *mut shardrec_ddp) -> shardrec_status;
     /// A view of a parameter's gradient, valid until the handle is destroyed; after commit.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Any thread. Since 0.1.
@@ -1845,17 +1879,17 @@ extern "C" {
     /// are unused likewise. Errors: as shardrec_ddp_mark_ready; INVALID_STATE with DDP_UNUSED ERROR.
     /// Any thread. Since 0.1.
     pub fn shardrec_ddp_mark_unused(ddp: *mut shardrec_ddp, first: i32, count: i32) -> shardrec_status;
-    /// Ends the host's part of a step: nothing is marked any more, and what is left is sent. Waits for nobody
+    /// Ends the host's part of a step: no parameter is marked any more, and what is left is sent. Waits for nobody
     /// but for a peer that has not taken the gradients of the step before yet.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1.
     pub fn shardrec_ddp_end(ddp: *mut shardrec_ddp) -> shardrec_status;
     /// Waits until all gradients of the step are reduced and written. Collective, blocking; after a step
     /// without sync it returns at once and may be left out.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end; or, on all ranks alike, a rank had not
-    /// marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and POSITION:
-    /// buckets without it are reduced, the others as they were; the communicator lives on. INVALID_BATCH,
-    /// on all ranks alike: option NON_FINITE ERROR, and a reduced gradient is NaN or infinite; the sentence
-    /// names the parameter, which is POSITION, VALUE its element. With SKIP this returns OK,
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a
+    /// rank had not marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and
+    /// POSITION: buckets without it are reduced, the others as they were; the communicator lives on.
+    /// INVALID_BATCH, on all ranks alike: option NON_FINITE ERROR, and a reduced gradient is NaN or infinite;
+    /// the sentence names the parameter, which is POSITION, VALUE its element. With SKIP this returns OK,
     /// shardrec_ddp_step then does nothing, and "non_finite_steps" of the statistics counts. MISMATCH,
     /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED; what a hook returned. Since 0.1.
     pub fn shardrec_ddp_wait(ddp: *mut shardrec_ddp) -> shardrec_status;
@@ -1901,13 +1935,22 @@ extern "C" {
     pub fn shardrec_ddp_check_equal(ddp: *mut shardrec_ddp) -> shardrec_status;
     /// Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
     /// (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but DISAGREEMENT;
-    /// INVALID_ARGUMENT (root). Since 0.1.
+    /// INVALID_ARGUMENT (root; only this rank). Since 0.1.
     pub fn shardrec_ddp_broadcast(ddp: *mut shardrec_ddp, root: i32) -> shardrec_status;
-    /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync, non_finite_steps; exchange_seconds (from
-    /// the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
-    /// exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
-    /// bytes_sent (to all peers), seconds (from sending to the end), saturated (numbers beyond float16's range
-    /// that DDP_COMPRESSION FLOAT16 made +-65504 on this rank). Between steps. out_text: freed by the caller
+    /// What has happened since commit, as JSON; sums over the steps with sync. Buckets are in their order.
+    /// "version"                     integer: 1
+    /// "ranks", "parameters"         integer: how many there are
+    /// "steps", "steps_without_sync", "non_finite_steps"    integer: how many have ended
+    /// "exchange_seconds"            number: from the first bucket's sending to the last one's end
+    /// "waited_seconds"              number: inside shardrec_ddp_wait
+    /// "hidden_seconds"              number: of the exchange, while the host did something else
+    /// "buckets\[\].dtype"             text: "float32", for example
+    /// "buckets\[\].parameters", "buckets\[\].elements"         integer: how many are in it
+    /// "buckets\[\].bytes_sent"        integer: to all peers
+    /// "buckets\[\].seconds"           number: from sending to the end
+    /// "buckets\[\].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made
+    ///                               +-65504 on this rank
+    /// Between steps. out_text: freed by the caller
     /// with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_ddp_statistics_json(ddp: *mut shardrec_ddp, out_text: *mut *mut c_char) -> shardrec_status;
@@ -2068,14 +2111,14 @@ extern "C" {
     /// byte is verified as it is read. Layers and DDP parameters change last, after all is read.
     /// A load that fails before it has written to a table changes nothing. One that fails later (a
     /// damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
-    /// refusing every call but load and destroy with INVALID_STATE, until a load succeeds; layers and DDP
-    /// parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
+    /// refusing what reads or changes their tables, commits among it, with INVALID_STATE, until a load
+    /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
     /// forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
     /// commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
     /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
     /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
-    /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
-    /// TIMEOUT, ABORTED. Since 0.1.
+    /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
+    /// IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_checkpoint_load(checkpoint: *mut shardrec_checkpoint, control: *mut shardrec_control) -> shardrec_status;
     /// The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as
     /// one was when it was saved, with new values (load fills them). options of the stack: kind MLP or
@@ -2100,15 +2143,45 @@ extern "C" {
     /// control: as commit. Collective, blocking (setup deadline). Errors: as shardrec_checkpoint_load.
     /// Since 0.1.
     pub fn shardrec_checkpoint_verify(checkpoint: *mut shardrec_checkpoint, control: *mut shardrec_control) -> shardrec_status;
-    /// What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
-    /// parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
+    /// What the open checkpoint holds, as JSON. Tensors: dtypes as options take them, checksums (XXH3-64, of a
+    /// box one per block) in hexadecimal digits, bytes without what surrounds them in the file.
+    /// "version"                     integer: 1
+    /// "directory"                   text: path of the checkpoint
+    /// "format"                      integer: of the checkpoint's files (impl/checkpoint/FORMAT.md)
+    /// "step", "ranks"               integer: its step; how many ranks wrote it
+    /// "collections\[\].name"          text
+    /// "collections\[\].step"          integer: updates
+    /// "collections\[\].tables\[\].name"                           text
+    /// "collections\[\].tables\[\].rows", "collections\[\].tables\[\].dim"         integer
+    /// "collections\[\].tables\[\].dtype", "collections\[\].tables\[\].optimizer"  text
+    /// "boxes\[\].collection", "boxes\[\].table"                   text
+    /// "boxes\[\].part"                text: "weights", or "state/" and the name of an optimizer's state
+    /// "boxes\[\].row", "boxes\[\].rows", "boxes\[\].col", "boxes\[\].cols"        integer: its cells
+    /// "boxes\[\].dtype", "boxes\[\].file"                         text
+    /// "boxes\[\].bytes"               integer
+    /// "boxes\[\].checksums"           array of texts
+    /// "layers\[\].name", "layers\[\].tensors\[\].name"              text: of the stack; of a parameter or a state
+    /// "layers\[\].tensors\[\].dtype", "layers\[\].tensors\[\].file", "layers\[\].tensors\[\].checksum"  text
+    /// "layers\[\].tensors\[\].shape"    array of integers
+    /// "layers\[\].tensors\[\].bytes"    integer
+    /// "parameters\[\]"                as "layers\[\]": sets of DDP
+    /// "tensors\[\].name"              text: of the host's
+    /// "tensors\[\].rank"              integer: that set it
+    /// "tensors\[\].dtype", "tensors\[\].file", "tensors\[\].checksum"           text
+    /// "tensors\[\].shape"             array of integers
+    /// "tensors\[\].bytes"             integer
     /// out_text: UTF-8, freed by shardrec_text_free. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_contents_json(checkpoint: *mut shardrec_checkpoint, out_text: *mut *mut c_char) -> shardrec_status;
-    /// The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": \[{"step",
-    /// "directory", "bytes", "commit"}, ...\]} in the order in which they were committed. Reads manifests
-    /// only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
-    /// Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
+    /// The checkpoints below a directory, as JSON, in the order in which they were committed.
+    /// "version"                     integer: 1
+    /// "latest"                      integer or null: the step that LATEST names
+    /// "checkpoints\[\].step"          integer
+    /// "checkpoints\[\].directory"     text: its name below the directory; "" for one that is the directory
+    /// "checkpoints\[\].bytes"         integer: of its files
+    /// "checkpoints\[\].commit"        integer: number of the commit in its run
+    /// Reads manifests only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free.
+    /// Any thread. Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_list_json(directory: *const c_char, out_text: *mut *mut c_char) -> shardrec_status;
     /// Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
     /// a damaged checkpoint is refused.
@@ -2127,7 +2200,7 @@ extern "C" {
     /// been; the last one frees the tables. Since 0.1.
     pub fn shardrec_scorer_destroy(scorer: *mut *mut shardrec_scorer);
     /// Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
-    /// the one that is open, nothing happens. Both are in memory until calls that began with the one before
+    /// the one that is open, it stays. Both are in memory until calls that began with the one before
     /// have returned, which this call waits for. Its tables must have the same names, dims, and features
     /// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
     /// After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
@@ -2148,8 +2221,8 @@ extern "C" {
     /// unit column stride, any row stride \>= columns. out_step: the step of the checkpoint that has answered;
     /// may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
     /// Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out; batch NULL or of a size that
-    /// is none), UNSUPPORTED (members of batch that this release does not know are not zero); INVALID_BATCH, with table,
-    /// feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
+    /// is none), UNSUPPORTED (members of batch that this release does not know are not zero); INVALID_BATCH,
+    /// with table, feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_scorer_lookup(scorer: *const shardrec_scorer, output: i32, batch: *const shardrec_batch, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
     /// Scores a batch: probabilities, or logits with the option LOGITS.
     /// batch: as shardrec_scorer_lookup. dense: \[batch_size, dense columns\] (shardrec_scorer_info), FLOAT32,
@@ -2180,45 +2253,46 @@ extern "C" {
     pub fn shardrec_metrics_reset(metrics: *mut shardrec_metrics) -> shardrec_status;
     /// Counters of all open communicators and collections of this process in Prometheus' text exposition
     /// format (text/plain; version=0.0.4): families shardrec_\*, counters with the suffix _total, times in
-    /// seconds, sizes in bytes. Labels: comm (number of the communicator in this process, from 0), rank,
-    /// collection (number of the collection on its communicator, the same on all ranks), and exchange,
-    /// phase or table:
-    /// shardrec_live_objects                      shardrec_comm_up
-    /// shardrec_steps_total                       shardrec_table_memory_bytes, _buffer_memory_bytes
-    /// shardrec_exchange_bytes_total{exchange}    shardrec_ids_sent_total, _ids_looked_up_total
-    /// shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
-    /// shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
-    /// shardrec_table_ids_out_of_range_total{table}, shardrec_table_non_finite_total{table},
-    /// shardrec_saturated_total
-    /// The time of phases is the host's, and of collections on a device that of its stream, from phase to phase
-    /// without what the caller's stream holds up; the last phases count when they are over there.
-    /// Families are added by later releases, never renamed. out_text: freed by the caller.
-    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
-    /// Since 0.1.
+    /// seconds, sizes in bytes. The names of families and phases, their labels and units: capi/NAMES.md. The
+    /// time of phases is the host's, and of collections on a device that of its stream, from phase to phase
+    /// without what the caller's stream holds up; the last phases count when they are over there. Families are
+    /// added by later releases and keep their names. out_text: freed by the caller. Errors: INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY. Not blocking; any thread, also while steps run. Since 0.1.
     pub fn shardrec_counters_text(out_text: *mut *mut c_char) -> shardrec_status;
-    /// Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
+    /// Starts the trace of this process: the phases of the steps of all its ranks, from now on. A trace that
     /// was taken before is forgotten.
     /// events: how many are kept, in \[1, 2^24\], of 40 bytes each, allocated at once; when there are more,
-    /// the   oldest are dropped. A training step has about 14 on each rank.
+    /// the oldest are dropped. A training step has about 14 on each rank.
     /// Off (the default), an event costs a few instructions; on, about 0.1 us.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_trace_start(events: i64) -> shardrec_status;
-    /// Ends the trace; what was recorded stays until the next start. Never fails. Any thread. Since 0.1.
+    /// Ends the trace; what was recorded stays until the next start. Any thread. Since 0.1.
     pub fn shardrec_trace_stop();
     /// The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
-    /// rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
-    /// inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
-    /// "gradient exchange", "index plan", "update"). Of collections on a device it shows when the host called
-    /// for them; in Nsight Systems they are NVTX ranges, with the kernels beside them. Without a trace, no
-    /// events. out_text: freed by the caller. Of ranks in several processes, `shardrec trace merge` makes one
-    /// trace, by what is in otherData:
-    /// start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
-    /// start_unix_nanoseconds     the same moment by the wall clock
-    /// clocks                     of the last 16 communicators between processes, measured when they were
-    ///                            made: reference (names the measurement, the same on all ranks), rank,
-    ///                            offset_nanoseconds (rank 0's monotonic clock less this process'),
-    ///                            uncertainty_nanoseconds (half of the shortest round trip). Clocks of
-    ///                            different machines drift apart, by some ms in an hour
+    /// rank, a thread per collection; the calls and inside them the phases, by the names of capi/NAMES.md. Of
+    /// collections on a device it shows when the host called for them; in Nsight Systems they are NVTX ranges,
+    /// with the kernels beside them. Without a trace, no events.
+    /// "displayTimeUnit"                 text: "ms"
+    /// "otherData.version"               integer: 1
+    /// "otherData.dropped_events"        integer: the oldest ones, for which there was no room
+    /// "otherData.start_steady_nanoseconds"        integer: of this process' monotonic clock, where ts is 0
+    /// "otherData.start_unix_nanoseconds"          integer: the same moment by the wall clock
+    /// "otherData.clocks\[\].reference"    text: names the measurement, the same on all ranks
+    /// "otherData.clocks\[\].rank"         integer
+    /// "otherData.clocks\[\].offset_nanoseconds"     integer: rank 0's monotonic clock less this process'
+    /// "otherData.clocks\[\].uncertainty_nanoseconds"    integer: half of the shortest round trip
+    /// "traceEvents\[\].ph"                text: "X", a span of time, or "M", about a process
+    /// "traceEvents\[\].pid"               integer: rank
+    /// "traceEvents\[\].name"              text: of the call or phase; of an M what it says of the process,
+    ///                                   "process_name" or "process_sort_index"
+    /// "traceEvents\[\].cat"               optional text: "shardrec", of an X
+    /// "traceEvents\[\].tid"               optional integer: collection, of an X
+    /// "traceEvents\[\].ts", "traceEvents\[\].dur"     optional number: begin and length in us, of an X
+    /// "traceEvents\[\].args.name"         optional text: "rank 0", of a process_name
+    /// "traceEvents\[\].args.sort_index"   optional integer: rank, of a process_sort_index
+    /// clocks: of the last 16 communicators between processes, measured when they were made. Clocks of different
+    /// machines drift apart, by some ms in an hour. Of ranks in several processes, `shardrec trace merge` makes
+    /// one trace. out_text: freed by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_trace_json(out_text: *mut *mut c_char) -> shardrec_status;
     /// Measures copies, gathers of random rows and updates of rows by row size, with one thread and with
@@ -2226,29 +2300,36 @@ extern "C" {
     /// the profile in the cache, unless other work disturbed it ("quiet" is then false); where it cannot
     /// be stored, it is returned all the same, with a warning in the log.
     /// Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
-    /// machine's; the machine should have nothing else to do.
+    /// machine's; the machine should have no other work.
     /// threads: in \[0, 4096\]; 0: all processors that this process may use.
     /// control: progress and cancellation, NULL for none.
-    /// out_text: freed by the caller; a JSON object of
-    /// "version"       4
-    /// "machine"       {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
-    ///                 of the caches that one processor reaches, 0 where unknown
-    /// "table_bytes"   that the rows were spread over
-    /// "seconds"       that it took
-    /// "quiet"         false: other work disturbed the measurement
-    /// "copies"        \[{"threads", "gb_per_second"}\], bytes read and written
-    /// "rows"          \[{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates),
-    /// "threads",
-    ///                 the fastest way: "hint": "none" | "t0" | "t1" | "nta", "distance_rows" (prefetched
-    ///                 ahead), "pages": "huge" | "small", "stores": "plain" | "streaming",
-    /// "gb_per_second",
-    ///                 "kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels
-    /// prefetch,
-    ///                 measured with them and one thread,
-    ///                 and others, each missing where it was not measured: "by_hint": GB/s of each hint at
-    ///                 its best distance with huge pages and plain stores, "streaming": with streaming
-    ///                 stores, "small_pages": the fastest way in small pages}\]
-    /// 1 GB is 1e9 bytes. A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
+    /// out_text: freed by the caller; JSON. GB/s are bytes read and written, in 1e9 a second.
+    /// "version"                     integer: 4
+    /// "machine.cpu"                 text: name of the processor
+    /// "machine.processors"          integer
+    /// "machine.l1_bytes", "machine.l2_bytes", "machine.l3_bytes"    integer: of the caches that one processor
+    ///                               reaches, 0 where unknown
+    /// "machine.instruction_set"     text
+    /// "table_bytes"                 integer: that the rows were spread over
+    /// "seconds"                     number: that it took
+    /// "quiet"                       boolean: false: other work disturbed the measurement
+    /// "copies\[\].threads"            integer
+    /// "copies\[\].gb_per_second"      number
+    /// "rows\[\].access"               text: "gather" or "update"
+    /// "rows\[\].row_bytes", "rows\[\].bag_length", "rows\[\].threads"     integer; the bag length of an update is 0
+    /// "rows\[\].hint"                 text: prefetch of the fastest way, "none", "t0", "t1" or "nta"
+    /// "rows\[\].distance_rows"        integer: prefetched ahead
+    /// "rows\[\].kernel_hint"          text: "t0" or "t1": how this library's kernels prefetch, measured with them
+    ///                               and one thread
+    /// "rows\[\].kernel_distance_rows" integer
+    /// "rows\[\].pages"                text: "huge" or "small"
+    /// "rows\[\].stores"               text: "plain" or "streaming"
+    /// "rows\[\].gb_per_second"        number: of the fastest way
+    /// "rows\[\].by_hint.none", "rows\[\].by_hint.t0"     optional number: GB/s of each hint at its best distance
+    /// "rows\[\].by_hint.t1", "rows\[\].by_hint.nta"      optional number: with huge pages and plain stores
+    /// "rows\[\].streaming"            optional number: GB/s with streaming stores
+    /// "rows\[\].small_pages"          optional number: GB/s of the fastest way in small pages
+    /// A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
     /// per id, and the row and 4 bytes of state twice.
     /// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
     /// CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1.
@@ -2258,23 +2339,25 @@ extern "C" {
     /// Since 0.1.
     pub fn shardrec_probe_cached_json(out_text: *mut *mut c_char) -> shardrec_status;
     /// Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
-    /// random rows by row size. Nothing is kept: kernels of devices need no profile. Takes about a second,
-    /// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have nothing
-    /// else to do.
+    /// random rows by row size. The result is not kept: kernels of devices need no profile. Takes about a second,
+    /// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have no
+    /// other work.
     /// device: as SHARDREC_OPTION_DEVICE, in \[0, 1023\].
     /// control: progress and cancellation, NULL for none.
-    /// out_text: freed by the caller; a JSON object in the form of shardrec_probe_json's, of
-    /// "version"       1
-    /// "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes",
-    ///                 "l2_bytes"}
-    /// "table_bytes"   that the rows were spread over
-    /// "seconds"       that it took
-    /// "quiet"         false: other work disturbed the measurement
-    /// "copies"        \[{"from": "host" | "device", "to": "device" | "host", "gb_per_second"}\]; memory of the
-    ///                 host is pinned. Bytes count once, of a copy on the device twice (read and written)
-    /// "rows"          \[{"access": "gather", "row_bytes", "bag_length", "gb_per_second"}\]; 8 bytes per id, the
-    ///                 rows and the sums
-    /// 1 GB is 1e9 bytes.
+    /// out_text: freed by the caller; JSON in the form of shardrec_probe_json's.
+    /// "version"                     integer: 1
+    /// "machine.device"              text: "cuda:0"
+    /// "machine.name"                text
+    /// "machine.compute_capability"  text: "9.0"
+    /// "machine.memory_bytes", "machine.l2_bytes"     integer
+    /// "table_bytes"                 integer: that the rows were spread over
+    /// "seconds"                     number: that it took
+    /// "quiet"                       boolean: false: other work disturbed the measurement
+    /// "copies\[\].from", "copies\[\].to"                 text: "host", which is pinned memory, or "device"
+    /// "copies\[\].gb_per_second"      number: bytes count once, of a copy on the device twice (read and written)
+    /// "rows\[\].access"               text: "gather"
+    /// "rows\[\].row_bytes", "rows\[\].bag_length"        integer
+    /// "rows\[\].gb_per_second"        number: of 8 bytes per id, the rows and the sums
     /// Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
     /// installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
     /// INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1.

@@ -24,8 +24,8 @@ pub enum ErrorKind {
     NotFound,
     /// `SHARDREC_UNSUPPORTED`: meaningful, but not available in this build; the sentence says why.
     Unsupported,
-    /// `SHARDREC_DISAGREEMENT`: the ranks asked for different things, which is said to all of them: nothing was done
-    /// on any, and all may go on.
+    /// `SHARDREC_DISAGREEMENT`: the ranks asked for different things, which is said to all of them: no rank has done
+    /// any of it, and all may go on.
     Disagreement,
     /// `SHARDREC_OUT_OF_MEMORY`.
     OutOfMemory,
@@ -895,7 +895,7 @@ impl Compression {
 pub enum NonFinite {
     /// `SHARDREC_NON_FINITE_ALLOW`: nobody looks; they go into rows, values and outputs.
     Allow,
-    /// `SHARDREC_NON_FINITE_ERROR`: the call is refused with the place, and nothing has changed.
+    /// `SHARDREC_NON_FINITE_ERROR`: the call is refused with the place; no table or parameter changes.
     Error,
     /// `SHARDREC_NON_FINITE_SKIP`: no rank applies the step; calls return OK, and it is counted.
     Skip,
@@ -1202,8 +1202,8 @@ pub enum OptionKey {
     /// bytes, with the same results; default: 1 where ranks live in several processes, else 0.
     Deduplicate,
     /// `SHARDREC_OPTION_FORWARD_COMPRESSION`: i64, shardrec_compression, of the output exchange: sums per bag and
-    /// box, before they are added up and divided by MEAN; rows of sequences. Default NONE, which costs nothing; any
-    /// other costs time where ranks share a machine; the same on all ranks.
+    /// box, before they are added up and divided by MEAN; rows of sequences. Default NONE, which costs no time; any
+    /// other does where ranks share a machine; the same on all ranks.
     ForwardCompression,
     /// `SHARDREC_OPTION_BACKWARD_COMPRESSION`: i64, shardrec_compression, of the gradient exchange: gradients per bag
     /// and box, or id of a sequence, after divisor (one that is a power of two may follow later), clamp and MEAN.
@@ -1213,7 +1213,7 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_HIERARCHICAL`: i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold
     /// rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses
     /// instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default:
-    /// 1 where ranks live in several processes and nothing is compressed, else 0; the same on all ranks.
+    /// 1 where ranks live in several processes and no exchange is compressed, else 0; the same on all ranks.
     Hierarchical,
     /// `SHARDREC_OPTION_DEVICE`: i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works
     /// on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
@@ -1221,10 +1221,10 @@ pub enum OptionKey {
     /// depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the
     /// CPU. The CPU on all ranks, or on none.
     Device,
-    /// `SHARDREC_OPTION_NON_FINITE`: i64, shardrec_non_finite; default ALLOW, which costs nothing; the same on all
+    /// `SHARDREC_OPTION_NON_FINITE`: i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all
     /// ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
     /// (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
-    /// POSITION; SKIP is as shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE
+    /// POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE
     /// other than the CPU. DDP: of reduced gradients, see [`DdpExchange::wait`](crate::DdpExchange::wait); not with DDP_STEP_IN_BACKWARD. SCORER:
     /// ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
     NonFinite,
@@ -1265,7 +1265,7 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_DDP_THREAD`: i64, 0 or 1; 1: a thread of the library sends, adds up and writes buckets during
     /// backward; 0: [`DdpStep::end`](crate::DdpStep::end) sends all of them, [`DdpExchange::wait`](crate::DdpExchange::wait) does the rest. The same bits; ranks may
     /// differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one, because a thread
-    /// that takes the processor from backward hides nothing.
+    /// that takes the processor from backward hides no time.
     DdpThread,
     /// `SHARDREC_OPTION_ACCUMULATE_GRADIENTS`: i64, 0 or 1; 1: [`MlpPass::backward`](crate::MlpPass::backward) adds to the gradients of the
     /// parameters; default 0.
@@ -1282,7 +1282,7 @@ pub enum OptionKey {
     /// that is reached over the network. Empty (default): the interface that reaches the rendezvous.
     Interface,
     /// `SHARDREC_OPTION_RANK_ZERO_SECONDS`: f64, \> 0: how much later than this rank rank 0 may come, for
-    /// [`Comm::from_env`](crate::Comm::from_env): where its address is known and its machine answers, but nothing listens there
+    /// [`Comm::from_env`](crate::Comm::from_env): where its address is known and its machine answers, but nobody listens there
     /// for so long, rank 0 is lost (PEER_FAILED); default 60.
     RankZeroSeconds,
     /// `SHARDREC_OPTION_ADDRESS`: text, a name or an address of this machine to listen at; default 127.0.0.1. Any
@@ -1300,7 +1300,7 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_ALLOW_PLAIN_TCP`: i64, 0 or 1; 1: other machines may take part, and what ranks send each
     /// other is clear text on the network; default 0; kinds RENDEZVOUS and COMM.
     AllowPlainTcp,
-    /// `SHARDREC_OPTION_SILENCE_SECONDS`: f64 in \[0.1, 3600\]: a rank that says nothing for so long, or that a rank's
+    /// `SHARDREC_OPTION_SILENCE_SECONDS`: f64 in \[0.1, 3600\]: a rank that is silent for so long, or that a rank's
     /// connection does not reach, is lost to the others; default 4.
     SilenceSeconds,
     /// `SHARDREC_OPTION_KEEP_LAST`: i64, \>= 0: checkpoints of the run that stay after a commit, the new one included;
@@ -1729,7 +1729,8 @@ impl TablePart {
     }
 }
 
-/// What [`Collection::stat`](crate::Collection::stat) tells of this rank, since creation. Counts and bytes are whole numbers.
+/// What [`Collection::stat`](crate::Collection::stat) tells of this rank, since creation. Counts and bytes are whole numbers. The
+/// counters of [`counters_text`](crate::counters_text) are the same: capi/NAMES.md.
 /// The C API's `shardrec_stat`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -1772,7 +1773,7 @@ pub enum Stat {
     /// `SHARDREC_STAT_SECONDS_UPDATE`: summing gradients by row and optimizer steps.
     SecondsUpdate,
     /// `SHARDREC_STAT_IMBALANCE`: no time: ids looked up by the busiest rank / the mean of all ranks, 1 when even; up
-    /// to the batch before, as the ranks tell each other with every batch.
+    /// to the batch before, as the ranks tell each other with their batches.
     Imbalance,
     /// `SHARDREC_STAT_TABLE_OUT_OF_RANGE`: ids of this rank's batches outside \[0, rows) that were dropped or clamped
     /// (option OUT_OF_RANGE).

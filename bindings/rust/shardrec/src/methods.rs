@@ -15,21 +15,26 @@ use crate::options::with;
 use crate::tensor::{View, ViewMut};
 
 /// What this library can do on this machine, as JSON:
-/// {"version": "0.2.0", "api_version": 2, "engines": \["local", "gloo"\], "devices": \["cpu", "cuda"\],
-///  "cuda_devices": \[{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
-///                    "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}\],
-///  "cuda_missing": "a sentence" | null,
-///  "cpu_targets": \["scalar", "avx2", "avx512"\], "cpu_target": "avx512", "dense": "openblas" | null}
-/// engines: local, and those whose plug-ins are installed. devices: cpu, and cuda where cuda_devices
-/// has any; index is what SHARDREC_OPTION_DEVICE takes, free_bytes null as long as nothing of this
-/// library has used the device in this process: to ask for it would take memory of the device. cuda_missing: why
-/// cuda_devices is empty or incomplete: there is no plug-in, no driver, no device, or one does not answer. The
-/// CUDA plug-in is loaded where it is installed; no device is used. cpu_target
-/// is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
-/// once, at the first use). Where it names none of cpu_targets, this call and those that make
-/// collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
-/// not installed. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
-/// Since 0.1.
+/// "version"            integer: 1
+/// "library_version"    text: "0.2.0"
+/// "api_version"        integer: SHARDREC_API_VERSION of the library
+/// "engines"            array of texts: "local", and those whose plug-ins are installed
+/// "devices"            array of texts: "cpu", and "cuda" where cuda_devices has any
+/// "cuda_devices\[\].index"               integer: what SHARDREC_OPTION_DEVICE takes
+/// "cuda_devices\[\].name"                text: "NVIDIA H100 80GB HBM3"
+/// "cuda_devices\[\].compute_capability"  text: "9.0"
+/// "cuda_devices\[\].memory_bytes"        integer
+/// "cuda_devices\[\].free_bytes"          integer or null: null as long as this library has not used the
+///                      device in this process, because to ask for it would take memory of the device
+/// "cuda_missing"       text or null: why cuda_devices is empty or incomplete: there is no plug-in, no
+///                      driver, no device, or one does not answer
+/// "cpu_targets"        array of texts: instruction sets of this machine, "scalar", "avx2" and so on
+/// "cpu_target"         text: the one in use
+/// "dense"              text or null: the GEMM plug-in, "openblas"; null when it is not installed
+/// The CUDA plug-in is loaded where it is installed; no device is used. The environment variable
+/// SHARDREC_CPU_TARGET forces a lower instruction set (read once, at the first use). Where it names none of
+/// cpu_targets, this call and those that make collections, layers and profiles get INVALID_ARGUMENT.
+/// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
 pub fn capabilities_json() -> Result<String> {
     take_text(|out| unsafe { sys::shardrec_capabilities_json(out) })
 }
@@ -69,10 +74,15 @@ pub fn bce_with_logits(logits: View<'_>, labels: View<'_>, probabilities: Option
     Ok(out_loss)
 }
 
-/// The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": \[{"step",
-/// "directory", "bytes", "commit"}, ...\]} in the order in which they were committed. Reads manifests
-/// only; what is no checkpoint is left out. Any thread.
-/// Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
+/// The checkpoints below a directory, as JSON, in the order in which they were committed.
+/// "version"                     integer: 1
+/// "latest"                      integer or null: the step that LATEST names
+/// "checkpoints\[\].step"          integer
+/// "checkpoints\[\].directory"     text: its name below the directory; "" for one that is the directory
+/// "checkpoints\[\].bytes"         integer: of its files
+/// "checkpoints\[\].commit"        integer: number of the commit in its run
+/// Reads manifests only; what is no checkpoint is left out.
+/// Any thread. Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
 pub fn checkpoint_list_json(directory: &str) -> Result<String> {
     let directory = c_text(directory)?;
     take_text(|out| unsafe { sys::shardrec_checkpoint_list_json(directory.as_ptr(), out) })
@@ -80,54 +90,55 @@ pub fn checkpoint_list_json(directory: &str) -> Result<String> {
 
 /// Counters of all open communicators and collections of this process in Prometheus' text exposition
 /// format (text/plain; version=0.0.4): families shardrec_\*, counters with the suffix _total, times in
-/// seconds, sizes in bytes. Labels: comm (number of the communicator in this process, from 0), rank,
-/// collection (number of the collection on its communicator, the same on all ranks), and exchange,
-/// phase or table:
-/// shardrec_live_objects                      shardrec_comm_up
-/// shardrec_steps_total                       shardrec_table_memory_bytes, _buffer_memory_bytes
-/// shardrec_exchange_bytes_total{exchange}    shardrec_ids_sent_total, _ids_looked_up_total
-/// shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
-/// shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
-/// shardrec_table_ids_out_of_range_total{table}, shardrec_table_non_finite_total{table},
-/// shardrec_saturated_total
-/// The time of phases is the host's, and of collections on a device that of its stream, from phase to phase
-/// without what the caller's stream holds up; the last phases count when they are over there.
-/// Families are added by later releases, never renamed.
-/// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
-/// Since 0.1.
+/// seconds, sizes in bytes. The names of families and phases, their labels and units: capi/NAMES.md. The
+/// time of phases is the host's, and of collections on a device that of its stream, from phase to phase
+/// without what the caller's stream holds up; the last phases count when they are over there. Families are
+/// added by later releases and keep their names. Errors: INVALID_ARGUMENT,
+/// OUT_OF_MEMORY. Not blocking; any thread, also while steps run. Since 0.1.
 pub fn counters_text() -> Result<String> {
     take_text(|out| unsafe { sys::shardrec_counters_text(out) })
 }
 
-/// Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
+/// Starts the trace of this process: the phases of the steps of all its ranks, from now on. A trace that
 /// was taken before is forgotten.
 /// events: how many are kept, in \[1, 2^24\], of 40 bytes each, allocated at once; when there are more,
-/// the   oldest are dropped. A training step has about 14 on each rank.
+/// the oldest are dropped. A training step has about 14 on each rank.
 /// Off (the default), an event costs a few instructions; on, about 0.1 us.
 /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
 pub fn trace_start(events: i64) -> Result<()> {
     check(unsafe { sys::shardrec_trace_start(events) })
 }
 
-/// Ends the trace; what was recorded stays until the next start. Never fails. Any thread. Since 0.1.
+/// Ends the trace; what was recorded stays until the next start. Any thread. Since 0.1.
 pub fn trace_stop() {
     unsafe { sys::shardrec_trace_stop() }
 }
 
 /// The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
-/// rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
-/// inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
-/// "gradient exchange", "index plan", "update"). Of collections on a device it shows when the host called
-/// for them; in Nsight Systems they are NVTX ranges, with the kernels beside them. Without a trace, no
-/// events. Of ranks in several processes, `shardrec trace merge` makes one
-/// trace, by what is in otherData:
-/// start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
-/// start_unix_nanoseconds     the same moment by the wall clock
-/// clocks                     of the last 16 communicators between processes, measured when they were
-///                            made: reference (names the measurement, the same on all ranks), rank,
-///                            offset_nanoseconds (rank 0's monotonic clock less this process'),
-///                            uncertainty_nanoseconds (half of the shortest round trip). Clocks of
-///                            different machines drift apart, by some ms in an hour
+/// rank, a thread per collection; the calls and inside them the phases, by the names of capi/NAMES.md. Of
+/// collections on a device it shows when the host called for them; in Nsight Systems they are NVTX ranges,
+/// with the kernels beside them. Without a trace, no events.
+/// "displayTimeUnit"                 text: "ms"
+/// "otherData.version"               integer: 1
+/// "otherData.dropped_events"        integer: the oldest ones, for which there was no room
+/// "otherData.start_steady_nanoseconds"        integer: of this process' monotonic clock, where ts is 0
+/// "otherData.start_unix_nanoseconds"          integer: the same moment by the wall clock
+/// "otherData.clocks\[\].reference"    text: names the measurement, the same on all ranks
+/// "otherData.clocks\[\].rank"         integer
+/// "otherData.clocks\[\].offset_nanoseconds"     integer: rank 0's monotonic clock less this process'
+/// "otherData.clocks\[\].uncertainty_nanoseconds"    integer: half of the shortest round trip
+/// "traceEvents\[\].ph"                text: "X", a span of time, or "M", about a process
+/// "traceEvents\[\].pid"               integer: rank
+/// "traceEvents\[\].name"              text: of the call or phase; of an M what it says of the process,
+///                                   "process_name" or "process_sort_index"
+/// "traceEvents\[\].cat"               optional text: "shardrec", of an X
+/// "traceEvents\[\].tid"               optional integer: collection, of an X
+/// "traceEvents\[\].ts", "traceEvents\[\].dur"     optional number: begin and length in us, of an X
+/// "traceEvents\[\].args.name"         optional text: "rank 0", of a process_name
+/// "traceEvents\[\].args.sort_index"   optional integer: rank, of a process_sort_index
+/// clocks: of the last 16 communicators between processes, measured when they were made. Clocks of different
+/// machines drift apart, by some ms in an hour. Of ranks in several processes, `shardrec trace merge` makes
+/// one trace.
 /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
 pub fn trace_json() -> Result<String> {
     take_text(|out| unsafe { sys::shardrec_trace_json(out) })
@@ -138,29 +149,36 @@ pub fn trace_json() -> Result<String> {
 /// the profile in the cache, unless other work disturbed it ("quiet" is then false); where it cannot
 /// be stored, it is returned all the same, with a warning in the log.
 /// Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
-/// machine's; the machine should have nothing else to do.
+/// machine's; the machine should have no other work.
 /// threads: in \[0, 4096\]; 0: all processors that this process may use.
 /// control: progress and cancellation, None for none.
-/// A JSON object of
-/// "version"       4
-/// "machine"       {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
-///                 of the caches that one processor reaches, 0 where unknown
-/// "table_bytes"   that the rows were spread over
-/// "seconds"       that it took
-/// "quiet"         false: other work disturbed the measurement
-/// "copies"        \[{"threads", "gb_per_second"}\], bytes read and written
-/// "rows"          \[{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates),
-/// "threads",
-///                 the fastest way: "hint": "none" | "t0" | "t1" | "nta", "distance_rows" (prefetched
-///                 ahead), "pages": "huge" | "small", "stores": "plain" | "streaming",
-/// "gb_per_second",
-///                 "kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels
-/// prefetch,
-///                 measured with them and one thread,
-///                 and others, each missing where it was not measured: "by_hint": GB/s of each hint at
-///                 its best distance with huge pages and plain stores, "streaming": with streaming
-///                 stores, "small_pages": the fastest way in small pages}\]
-/// 1 GB is 1e9 bytes. A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
+/// JSON. GB/s are bytes read and written, in 1e9 a second.
+/// "version"                     integer: 4
+/// "machine.cpu"                 text: name of the processor
+/// "machine.processors"          integer
+/// "machine.l1_bytes", "machine.l2_bytes", "machine.l3_bytes"    integer: of the caches that one processor
+///                               reaches, 0 where unknown
+/// "machine.instruction_set"     text
+/// "table_bytes"                 integer: that the rows were spread over
+/// "seconds"                     number: that it took
+/// "quiet"                       boolean: false: other work disturbed the measurement
+/// "copies\[\].threads"            integer
+/// "copies\[\].gb_per_second"      number
+/// "rows\[\].access"               text: "gather" or "update"
+/// "rows\[\].row_bytes", "rows\[\].bag_length", "rows\[\].threads"     integer; the bag length of an update is 0
+/// "rows\[\].hint"                 text: prefetch of the fastest way, "none", "t0", "t1" or "nta"
+/// "rows\[\].distance_rows"        integer: prefetched ahead
+/// "rows\[\].kernel_hint"          text: "t0" or "t1": how this library's kernels prefetch, measured with them
+///                               and one thread
+/// "rows\[\].kernel_distance_rows" integer
+/// "rows\[\].pages"                text: "huge" or "small"
+/// "rows\[\].stores"               text: "plain" or "streaming"
+/// "rows\[\].gb_per_second"        number: of the fastest way
+/// "rows\[\].by_hint.none", "rows\[\].by_hint.t0"     optional number: GB/s of each hint at its best distance
+/// "rows\[\].by_hint.t1", "rows\[\].by_hint.nta"      optional number: with huge pages and plain stores
+/// "rows\[\].streaming"            optional number: GB/s with streaming stores
+/// "rows\[\].small_pages"          optional number: GB/s of the fastest way in small pages
+/// A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
 /// per id, and the row and 4 bytes of state twice.
 /// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
 /// CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1.
@@ -176,23 +194,25 @@ pub fn probe_cached_json() -> Result<String> {
 }
 
 /// Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
-/// random rows by row size. Nothing is kept: kernels of devices need no profile. Takes about a second,
-/// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have nothing
-/// else to do.
+/// random rows by row size. The result is not kept: kernels of devices need no profile. Takes about a second,
+/// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have no
+/// other work.
 /// device: as SHARDREC_OPTION_DEVICE, in \[0, 1023\].
 /// control: progress and cancellation, None for none.
-/// A JSON object in the form of [`probe_json`](crate::probe_json)'s, of
-/// "version"       1
-/// "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes",
-///                 "l2_bytes"}
-/// "table_bytes"   that the rows were spread over
-/// "seconds"       that it took
-/// "quiet"         false: other work disturbed the measurement
-/// "copies"        \[{"from": "host" | "device", "to": "device" | "host", "gb_per_second"}\]; memory of the
-///                 host is pinned. Bytes count once, of a copy on the device twice (read and written)
-/// "rows"          \[{"access": "gather", "row_bytes", "bag_length", "gb_per_second"}\]; 8 bytes per id, the
-///                 rows and the sums
-/// 1 GB is 1e9 bytes.
+/// JSON in the form of [`probe_json`](crate::probe_json)'s.
+/// "version"                     integer: 1
+/// "machine.device"              text: "cuda:0"
+/// "machine.name"                text
+/// "machine.compute_capability"  text: "9.0"
+/// "machine.memory_bytes", "machine.l2_bytes"     integer
+/// "table_bytes"                 integer: that the rows were spread over
+/// "seconds"                     number: that it took
+/// "quiet"                       boolean: false: other work disturbed the measurement
+/// "copies\[\].from", "copies\[\].to"                 text: "host", which is pinned memory, or "device"
+/// "copies\[\].gb_per_second"      number: bytes count once, of a copy on the device twice (read and written)
+/// "rows\[\].access"               text: "gather"
+/// "rows\[\].row_bytes", "rows\[\].bag_length"        integer
+/// "rows\[\].gb_per_second"        number: of 8 bytes per id, the rows and the sums
 /// Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
 /// installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
 /// INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1.
@@ -210,8 +230,9 @@ pub struct ControlProgress {
 }
 
 impl Control {
-    /// Makes a control. options: None (no kind of options is for controls yet). It may serve one call after another (progress starts anew with each).
-    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    /// Makes a control. options: None (no kind of options is for controls yet). It may
+    /// serve one call after another (progress starts anew with each). Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
+    /// Since 0.1.
     pub fn new() -> Result<Control> {
         Control::made_by(|out| unsafe { sys::shardrec_control_create(std::ptr::null(), out) })
     }
@@ -272,9 +293,9 @@ impl Comm {
     /// rank in \[0, size), size in \[1, 4096\]. token: UTF-8, of the rendezvous (rendezvous.h). Of
     /// ENGINE_MPI token is None, and rank and size are what the launcher said, or -1 both.
     /// options: kind COMM, None: defaults.
-    /// Errors: INVALID_ARGUMENT (also: another group's token); UNSUPPORTED (the plug-in is missing, or
-    /// cannot be used here: the sentence names the package); TIMEOUT, naming the ranks that have not
-    /// come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
+    /// Errors: INVALID_ARGUMENT (also: another group's token) and UNSUPPORTED (the plug-in is missing, or
+    /// cannot be used here: the sentence names the package), both on this rank only; TIMEOUT, naming the ranks
+    /// that have not come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
     /// rank is gone); IO_ERROR (the system gives no random numbers); OUT_OF_MEMORY. Since 0.1.
     pub fn new(engine: Engine, rank: i32, size: i32, token: Option<&str>, options: Option<&CommOptions>) -> Result<Comm> {
         let token = token.map(c_text).transpose()?;
@@ -292,8 +313,8 @@ impl Comm {
     ///                                    root and that nobody else may write to; else
     ///                                    INVALID_ARGUMENT: who may write it says where ranks connect.
     ///                                    What follows is optional, for rank 0. Or all know:
-    /// MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (never MASTER_PORT: launchers
-    ///                                    hold that one)
+    /// MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (MASTER_PORT is not read:
+    ///                                    launchers hold that one)
     /// SHARDREC_SECRET                    the same on all ranks
     /// SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
     ///                                    name of the group; where rank 0 listens, if not at
@@ -301,11 +322,11 @@ impl Comm {
     /// SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
     ///                                    the option INTERFACE is not set
     /// SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
-    ///                                    for mpi nothing else is read
+    ///                                    for mpi no other variable is read
     /// Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
     /// Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
     /// them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
-    /// that is there) and its machine answers that nothing listens, they wait for rank 0 as long as the
+    /// that is there) and its machine answers that nobody listens, they wait for rank 0 as long as the
     /// option RANK_ZERO_SECONDS says (60 by default) and then return PEER_FAILED. While there is no
     /// file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
     /// `shardrec launch` sets them for processes of one machine. Collective, blocking.
@@ -348,13 +369,21 @@ impl Comm {
         check(unsafe { sys::shardrec_comm_status(self.0) })
     }
 
-    /// The last 1,000 operations of this rank on the communicator, as JSON: what it did, or waits for,
-    /// when a peer is late or gone. {"rank", "size", "now_seconds", "operations": \[{"number",
-    /// "purpose" (control, input, output, dense or statistics), "sequence" (of the operations
-    /// of one object and purpose: the same on all ranks), "operation", "bytes" (sent to others),
-    /// "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
-    /// (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...\]}, the oldest
-    /// first. The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
+    /// The last 1,000 operations of this rank on the communicator, the oldest first, as JSON: what it did, or
+    /// waits for, when a peer is late or gone. Seconds count from the communicator's creation.
+    /// "version"                     integer: 1
+    /// "rank", "size"                integer: this rank, and the number of ranks
+    /// "now_seconds"                 number: when this was called
+    /// "operations\[\].number"         integer: of all operations, from 0
+    /// "operations\[\].purpose"        text: "control", "input", "output", "dense" or "statistics"
+    /// "operations\[\].sequence"       integer: of the operations of one object and purpose, the same on all ranks
+    /// "operations\[\].operation"      text: "forward", for example
+    /// "operations\[\].bytes"          integer: sent to other ranks
+    /// "operations\[\].start_seconds"  number
+    /// "operations\[\].end_seconds"    number or null: null while it is not over
+    /// "operations\[\].state"          text: "posted", "waiting", "done" or "failed"
+    /// "operations\[\].peer"           integer or null: the rank that is to blame
+    /// The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
     /// Also of a communicator that is dead or closed. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Not
     /// blocking; any thread, also while another waits. Since 0.1.
     pub fn operations_json(&self) -> Result<String> {
@@ -419,7 +448,7 @@ impl Comm {
     /// Collective over comm, blocking (setup deadline). Between processes a
     /// communicator can be split 1,024 times in its life, a part of it 8 times, a part of that 8 times, and
     /// what comes of that no more: UNSUPPORTED, on all ranks, and comm lives on.
-    /// Errors: as [`Comm::barrier`](crate::Comm::barrier); INVALID_ARGUMENT (out None), UNSUPPORTED, OUT_OF_MEMORY.
+    /// Errors: as [`Comm::barrier`](crate::Comm::barrier); INVALID_ARGUMENT (out None; only this rank), UNSUPPORTED, OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn split(&self, color: i32, key: i32) -> Result<Option<Comm>> {
         let made = Comm::made_by(|out| unsafe { sys::shardrec_comm_split(self.0, color, key, out) })?;
@@ -476,8 +505,9 @@ impl Mesh {
     /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
     /// options: kind MESH (PLACEMENT) or None. Both are the same on all ranks.
     /// It keeps what it needs of comm and ends with it (abort, close, a dead peer).
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
-    /// it), DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a size that does not divide
+    /// the ranks: on all ranks alike; options or out: only this rank), DISAGREEMENT (sizes or placements
+    /// differ), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn new(comm: &Comm, sharding_group_size: i32, options: Option<&MeshOptions>) -> Result<Mesh> {
         with(options.map(|o| &o.0), |made| Mesh::made_by(|out| unsafe { sys::shardrec_mesh_create(comm.0, sharding_group_size, made, out) }))
     }
@@ -490,17 +520,17 @@ impl Mesh {
         Ok(MeshPlace { sharding_rank: out.sharding_rank, sharding_size: out.sharding_size, replica_rank: out.replica_rank, replica_size: out.replica_size })
     }
 
-    /// Makes a communicator of the ranks of one of this rank's groups, numbered as [`Mesh::place`](crate::Mesh::place) says. It is one as any other: for collectives, collections, metrics and splits.
-    /// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
-    /// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
-    /// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
-    /// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
-    /// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
-    /// order: the mesh's may go before.
-    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
-    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
-    /// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out None, no group: only this rank; call again),
+    /// Makes a communicator of the ranks of one of this rank's groups, numbered as [`Mesh::place`](crate::Mesh::place) says. It
+    /// is one as any other: for collectives, collections, metrics and splits. It is the host's own: nothing that
+    /// the library does on the mesh goes over it, each call makes another one, and it begins with the deadlines
+    /// of the mesh's communicator. Closing it (collective over its ranks), aborting it or a failure of it ends
+    /// it alone: the mesh and what was made on it live on. It ends with the mesh: when the communicator that the
+    /// mesh was made of is closed, aborted or destroyed, and by any failure of that or of the mesh's groups.
+    /// Handles may be destroyed in any order: the mesh's may go before. Collective
+    /// over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else MISMATCH.
+    /// Between processes a mesh makes at most 8 of either kind in its life, each of which can be split 8 times,
+    /// and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out None, no group: only this rank; call again),
     /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn comm(&self, group: MeshGroup) -> Result<Comm> {
         Comm::made_by(|out| unsafe { sys::shardrec_mesh_comm(self.0, group.raw(), out) })
@@ -570,9 +600,9 @@ impl Model {
     /// WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
     /// partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
     /// UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
-    /// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
-    /// row whose gradient is 0 is stepped. Arithmetic and states are float32.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
+    /// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
+    /// that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
+    /// are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
     pub fn set_optimizer(&mut self, options: Option<&OptimizerOptions>) -> Result<()> {
         with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_model_set_optimizer(self.0, made) }))
     }
@@ -610,25 +640,30 @@ impl Model {
         Ok(ModelFeatureColumns { column: out_column, columns: out_columns, width: out_width })
     }
 
-    /// The model as JSON, every key spelled out:
+    /// The model as JSON, all keys spelled out:
     /// {"format": "shardrec-model-1",
     ///  "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
     ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}\],
     ///  "features": \[{"name": "user_id", "table": "user", "pooling": "sum"}\]}
-    /// "optimizer", of the model and of a table that has one of its own; the keys, their values and their
-    /// defaults are those of options of kind OPTIMIZER:
-    /// "type" (OPTIMIZER), "learning_rate", "eps", "weight_decay", "weight_decay_mode", "max_gradient",
-    /// "beta1", "beta2", "momentum", "eta", "max_norm", "row_statistics"
-    /// A table; but for the first three, as options of kind TABLE:
-    /// "name"               text
-    /// "rows", "dim"        integers
-    /// "dtype", "init", "rounding", "out_of_range"
-    /// "init_min", "init_max"  numbers; left out where they are at their defaults
-    /// "allowed_sharding"   array of kinds of sharding, such as \["row_wise", "grid"\]; left out: all
-    /// "allowed_ranks"      text such as "0-3, 7"; left out: all
-    /// "min_columns"        integer; left out: 1
-    /// "optimizer"          left out where it is the model's
-    /// A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
+    /// The keys of an optimizer, their values and their defaults are those of options of kind OPTIMIZER ("type"
+    /// is OPTIMIZER), those of a table, but for its name, rows and dim, of options of kind TABLE.
+    /// "format"                        text: "shardrec-model-1"
+    /// "optimizer.type"                text
+    /// "optimizer.learning_rate", "optimizer.eps", "optimizer.weight_decay"    number
+    /// "optimizer.weight_decay_mode"   text
+    /// "optimizer.max_gradient", "optimizer.beta1", "optimizer.beta2"          number
+    /// "optimizer.momentum", "optimizer.eta", "optimizer.max_norm"             number
+    /// "optimizer.row_statistics"      text
+    /// "tables\[\].name"                 text
+    /// "tables\[\].rows", "tables\[\].dim"                                         integer
+    /// "tables\[\].dtype", "tables\[\].init", "tables\[\].rounding", "tables\[\].out_of_range"    text
+    /// "tables\[\].init_min", "tables\[\].init_max"    optional number: left out at their defaults
+    /// "tables\[\].allowed_sharding"     optional array of texts: kinds of sharding; left out: all
+    /// "tables\[\].allowed_ranks"        optional text: "0-3, 7"; left out: all
+    /// "tables\[\].min_columns"          optional integer: left out: 1
+    /// "tables\[\].optimizer"            optional, as "optimizer": left out where it is the model's
+    /// "features\[\].name", "features\[\].table"       text: its name, and that of its table
+    /// "features\[\].pooling"            text: "sum", "mean" or "none"
     /// Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
     /// order of their indices.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
@@ -639,7 +674,7 @@ impl Model {
 
     /// Makes a model from such JSON. Needed are "format", "tables", of a table its name, rows and dim, of a
     /// feature its name and table; what else is left out has its default ("pooling": "sum"). Unknown keys
-    /// and keys that stand twice are refused.
+    /// and keys that stand twice are refused, and so is a format of a later version.
     /// Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1.
     pub fn from_json(json: &str) -> Result<Model> {
         let json = c_text(json)?;
@@ -657,6 +692,8 @@ impl Topology {
     }
 
     /// The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
+    /// "format"                    text: "shardrec-topology-1"
+    /// "ranks", "ranks_per_node"   integer
     /// Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn to_json(&self) -> Result<String> {
@@ -664,8 +701,8 @@ impl Topology {
     }
 
     /// Makes a topology from such JSON, within the limits of [`Topology::new`](crate::Topology::new). All keys are
-    /// needed, unknown ones are refused. Errors: INVALID_ARGUMENT (the sentence
-    /// says where), OUT_OF_MEMORY. Since 0.1.
+    /// needed, unknown ones are refused, and so is a format of a later version.
+    /// Errors: INVALID_ARGUMENT (the sentence says where), OUT_OF_MEMORY. Since 0.1.
     pub fn from_json(json: &str) -> Result<Topology> {
         let json = c_text(json)?;
         Topology::made_by(|out| unsafe { sys::shardrec_topology_from_json(json.as_ptr(), out) })
@@ -708,11 +745,11 @@ impl Plan {
     /// check that models and options are the same.
     /// mesh: None, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
     /// table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
-    /// is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments, every rank
-    /// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
-    /// (setup deadline).
-    /// Errors: as [`Plan::new`](crate::Plan::new); INVALID_ARGUMENT (also: a mesh of another communicator; only this rank), UNSUPPORTED
-    /// (see mesh), DISAGREEMENT (models or options differ; names a rank and the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments,
+    /// but for comm, every rank gets as its error; the communicator lives on, and the call may be made again.
+    /// Collective, blocking (setup deadline). Errors: as [`Plan::new`](crate::Plan::new); INVALID_ARGUMENT (also: a mesh of
+    /// another communicator), UNSUPPORTED (see mesh), DISAGREEMENT (models or options differ; names a rank and
+    /// the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn collective(comm: &Comm, mesh: Option<&Mesh>, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
         with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective(comm.0, mesh.map_or(std::ptr::null_mut(), |handle| handle.0), model.0, made, out) }))
     }
@@ -746,7 +783,7 @@ impl Plan {
         check(unsafe { sys::shardrec_plan_check(self.0) })
     }
 
-    /// Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
+    /// Number of boxes of a table; 0: replicated (or, before the check, none yet).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
     pub fn box_count(&self, table: i32) -> Result<i32> {
         let mut out = 0i32;
@@ -766,7 +803,7 @@ impl Plan {
     /// Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
     /// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
     /// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
-    /// them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
+    /// them). Of a replicated table: box 0 stands for the copy that each rank has. It is what a
     /// collection allocates, its buffers aside.
     /// Errors: as [`Plan::placed_box`](crate::Plan::placed_box). Since 0.1.
     pub fn box_bytes(&self, table: i32, placed_box: i32) -> Result<PlanBoxBytes> {
@@ -778,9 +815,16 @@ impl Plan {
 
     /// The plan as JSON:
     /// {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
-    ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also
-    /// "replication": "samples")
+    ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false,
     ///              "boxes": \[{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}\]}\]}
+    /// "format"                    text: "shardrec-plan-1"
+    /// "ranks", "ranks_per_node"   integer: of its topology
+    /// "tables\[\].name"             text
+    /// "tables\[\].rows", "tables\[\].dim"                             integer
+    /// "tables\[\].replicated"       boolean
+    /// "tables\[\].replication"      optional text: of replicated tables, "samples", "rows" or "dense"
+    /// "tables\[\].boxes\[\].rank", "tables\[\].boxes\[\].row", "tables\[\].boxes\[\].rows"    integer
+    /// "tables\[\].boxes\[\].col", "tables\[\].boxes\[\].cols"             integer
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn to_json(&self) -> Result<String> {
@@ -796,8 +840,8 @@ impl Plan {
     }
 
     /// Makes a plan for a model from such JSON; tables are matched by name and must agree in rows and dim.
-    /// Unknown keys are refused; the tiling is checked. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
-    /// Since 0.1.
+    /// Unknown keys are refused, and so is a format of a later version; the tiling is checked. Errors:
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn from_json(model: &Model, json: &str) -> Result<Plan> {
         let json = c_text(json)?;
         Plan::made_by(|out| unsafe { sys::shardrec_plan_from_json(model.0, json.as_ptr(), out) })
@@ -807,20 +851,22 @@ impl Plan {
 impl Collection {
     /// Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
     /// model, plan and options agree on all ranks. options: kind COLLECTION or None. It keeps what it needs of comm and mesh, copies model and plan.
-    /// mesh: None, or a mesh of comm (else INVALID_ARGUMENT, on this rank only): one replica per sharding group, whose
-    /// ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica and are
-    /// collective over its sharding group; saves and loads are over the whole mesh. What one sharding group
-    /// refuses, all ranks of the mesh refuse. Model, plan and the options that decide which numbers come out
-    /// (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on all ranks of the
-    /// mesh, else DISAGREEMENT on all of them, naming rank and option.
-    /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
-    /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
-    /// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
-    /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
-    /// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
-    /// bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
-    /// plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a collection on a device), DISAGREEMENT (ranks bring
-    /// different models, plans or options), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// mesh: None on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
+    /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
+    /// replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
+    /// sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
+    /// numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
+    /// all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option. Before anything is
+    /// allocated, what the boxes of all ranks of a machine (of a cgroup) need together is held against what the
+    /// machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a thread that the system does
+    /// not start, and memory of the device (option DEVICE) that there is not. What one rank gets wrong in its
+    /// arguments, but for comm, all ranks get as their error; the communicator lives on, and the call may be
+    /// made again. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
+    /// (also: the plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all
+    /// get it, with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED),
+    /// UNSUPPORTED (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of
+    /// a collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on
+    /// some only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn new(comm: &Comm, mesh: Option<&Mesh>, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
         with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create(comm.0, mesh.map_or(std::ptr::null_mut(), |handle| handle.0), model.0, plan.0, made, out) }))
     }
@@ -841,8 +887,8 @@ impl Collection {
     }
 
     /// Returns when all that calls of the collection and its lookups have enqueued on its device (option
-    /// DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
-    /// ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
+    /// DEVICE) is over, and says whether it went well. Other streams and other ranks do not wait for
+    /// it. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
     /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn wait_device(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_collection_wait_device(self.0) })
@@ -857,7 +903,7 @@ impl Collection {
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
     /// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
     /// a mesh, or with one replica, nothing happens. Between [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its
-    /// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+    /// backward it is INVALID_STATE on this rank, and nothing has changed. After any other error but a handle's this
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.
     /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
@@ -884,11 +930,11 @@ impl Collection {
 
     /// Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
     /// its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
-    /// backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again before the
-    /// next backward; those that were accumulated before are dropped by a backward that comes while it is
-    /// frozen, and applied by one that comes after it is trained again.
-    /// Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
+    /// backward with ACCUMULATE comes while it is frozen are never applied, also where it is trained again
+    /// before the next backward; those that were accumulated before are dropped by a backward that comes while
+    /// it is frozen, and applied by one that comes after it is trained again. Set the same on all ranks before
+    /// the same step, else that backward is INVALID_BATCH. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND
+    /// (table), INVALID_ARGUMENT. Since 0.1.
     pub fn set_frozen(&mut self, table: i32, frozen: bool) -> Result<()> {
         check(unsafe { sys::shardrec_collection_set_frozen(self.0, table, frozen.into()) })
     }
@@ -903,8 +949,8 @@ impl Collection {
 
     /// Reads rows \[row, row + rows) of a table into out, float32, \[rows, width\], any row stride, unit column
     /// stride; weights of 16 bits are widened.
-    /// Each rank asks for what it wants (rows = 0, out None: nothing) and gets whole rows, wherever they
-    /// live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
+    /// Each rank asks for what it wants, which may be no rows (rows = 0, out None), and gets whole rows, wherever
+    /// they live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
     /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
     /// [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its backward; nothing was exchanged), NOT_FOUND (table, part),
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
@@ -923,7 +969,7 @@ impl Collection {
     /// Reads the rows of a table that ids name, in their order, into out, float32, \[ids, width\], any row
     /// stride, unit column stride; as [`Collection::read_range`](crate::Collection::read_range) otherwise.
     /// ids: INT32 or INT64 \[n\], compact, rows of the table in any order, any of them more than once; None
-    /// or empty: this rank asks for nothing, and out may be None. Each rank asks for what it wants, also of
+    /// or empty: this rank asks for no rows, and out may be None. Each rank asks for what it wants, also of
     /// another table or part. Ids are checked on the rank that gives them: one that is no row is
     /// INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
     /// wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
@@ -963,8 +1009,8 @@ impl Collection {
     /// [`Checkpoint::load`](crate::Checkpoint::load)). Tables are matched by name and must
     /// agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
     /// before it has written to a table changes nothing; one that fails later (a damaged or unreadable
-    /// block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
-    /// INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
+    /// block, a cancel, a peer) leaves a collection that refuses what reads or changes its tables, saves
+    /// among it, with INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
     /// UNSUPPORTED.
     /// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
     /// CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
@@ -996,7 +1042,7 @@ pub struct LookupOutputShape {
 }
 
 impl Lookup {
-    /// Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
+    /// Makes a lookup. All ranks make their lookups in the same order; at most as many as the option
     /// LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or None.
     /// It keeps the collection's tables alive.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1.
@@ -1007,7 +1053,7 @@ impl Lookup {
     /// From the next call on, tensors on the device of the collection are read and written in the order of
     /// this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
     /// live until the next call of this function, or until the lookup is destroyed. 0 (default): the legacy
-    /// default stream. Of a collection on the CPU it means nothing. Not collective, not blocking. Errors:
+    /// default stream. Of a collection on the CPU it is not looked at. Not collective, not blocking. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (no stream of the device, as far as CUDA can tell),
     /// DEVICE_ERROR. Since 0.1.
     ///
@@ -1037,8 +1083,8 @@ impl Lookup {
     /// The first call after begin, for whichever output, is collective and blocking. Others, and asking
     /// again, copy an output, up to the next call that exchanges anything on the collection (INVALID_STATE
     /// afterwards).
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
-    /// INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output), INVALID_ARGUMENT for
+    /// out (these only on this rank; nothing was exchanged: call again with what is right); INVALID_BATCH (see
     /// above); DISAGREEMENT (lookups of the ranks differ in WEIGHT_GRADIENT), OUT_OF_MEMORY, MISMATCH,
     /// PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
     /// was; after any other error it may be written in part, since this rank's own rows are looked up
@@ -1058,7 +1104,7 @@ impl Lookup {
 
     /// Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
     /// It is read before the call returns (unless BORROW). Not collective. May be called again before
-    /// backward; the last one counts. Every output with elements needs one: give zeros where the loss does
+    /// backward; the last one counts. All outputs with elements need one: give zeros where the loss does
     /// not depend on it.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward), NOT_FOUND (output),
     /// INVALID_ARGUMENT (the gradient given before, if any, stays), OUT_OF_MEMORY. Since 0.1.
@@ -1087,8 +1133,8 @@ impl Lookup {
     }
 
     /// Ends the batch: exchanges the gradients and does with them what update says. The lookup is then idle.
-    /// All ranks give the same update, but that one SKIP is enough: with any other mixture the step is INVALID_BATCH on
-    /// all ranks and changes nothing, what is kept included.
+    /// All ranks give the same update, but that one SKIP is enough: with any other mixture the step is
+    /// INVALID_BATCH on all ranks and changes nothing, what is kept included.
     ///
     /// APPLY: one optimizer step on every row that some rank's batch touched, by the sum of its gradients and
     /// of those that were kept.
@@ -1108,9 +1154,10 @@ impl Lookup {
     /// tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
     /// infinity does this in place of what its update says.
     ///
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; tables that
-    /// were loaded since: the batch is over, and nothing was exchanged; see send_gradients), INVALID_BATCH,
-    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
+    /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded
+    /// since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
+    /// MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn backward(&mut self, update: Update) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_backward(self.0, update.raw()) })
     }
@@ -1132,9 +1179,10 @@ impl Ddp {
     /// Gives the set an optimizer, for [`Ddp::step`](crate::Ddp::step) or the option DDP_STEP_IN_BACKWARD. All parameters
     /// must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
     /// (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio per parameter; formulas:
-    /// [`Mlp::new`](crate::Mlp::new); AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; None: SGD. Layers of stacks that were added are stepped by it too: do not call [`Mlp::step`](crate::Mlp::step)
-    /// then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
-    /// INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
+    /// [`Mlp::new`](crate::Mlp::new); AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; None: SGD. Layers of
+    /// stacks that were added are stepped by it too: do not call [`Mlp::step`](crate::Mlp::step) then. Before commit; not
+    /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT, UNSUPPORTED. Since
+    /// 0.1.
     pub fn set_optimizer(&mut self, options: Option<&OptimizerOptions>) -> Result<()> {
         with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_ddp_set_optimizer(self.raw, made) }))
     }
@@ -1143,10 +1191,10 @@ impl Ddp {
     /// and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's
     /// size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
     /// Collective, blocking (setup deadline).
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
-    /// UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); DISAGREEMENT (names rank
-    /// and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
-    /// Since 0.1.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
+    /// alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient; only this rank);
+    /// DISAGREEMENT (names rank and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.1.
     pub fn commit(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_ddp_commit(self.raw) })
     }
@@ -1220,16 +1268,25 @@ impl Ddp {
 
     /// Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
     /// (setup deadline); between steps. Errors: as [`Ddp::check_equal`](crate::Ddp::check_equal), but DISAGREEMENT;
-    /// INVALID_ARGUMENT (root). Since 0.1.
+    /// INVALID_ARGUMENT (root; only this rank). Since 0.1.
     pub fn broadcast(&mut self, root: i32) -> Result<()> {
         check(unsafe { sys::shardrec_ddp_broadcast(self.raw, root) })
     }
 
-    /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync, non_finite_steps; exchange_seconds (from
-    /// the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
-    /// exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
-    /// bytes_sent (to all peers), seconds (from sending to the end), saturated (numbers beyond float16's range
-    /// that DDP_COMPRESSION FLOAT16 made +-65504 on this rank). Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
+    /// What has happened since commit, as JSON; sums over the steps with sync. Buckets are in their order.
+    /// "version"                     integer: 1
+    /// "ranks", "parameters"         integer: how many there are
+    /// "steps", "steps_without_sync", "non_finite_steps"    integer: how many have ended
+    /// "exchange_seconds"            number: from the first bucket's sending to the last one's end
+    /// "waited_seconds"              number: inside [`DdpExchange::wait`](crate::DdpExchange::wait)
+    /// "hidden_seconds"              number: of the exchange, while the host did something else
+    /// "buckets\[\].dtype"             text: "float32", for example
+    /// "buckets\[\].parameters", "buckets\[\].elements"         integer: how many are in it
+    /// "buckets\[\].bytes_sent"        integer: to all peers
+    /// "buckets\[\].seconds"           number: from sending to the end
+    /// "buckets\[\].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made
+    ///                               +-65504 on this rank
+    /// Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn statistics_json(&mut self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_ddp_statistics_json(self.raw, out) })
@@ -1416,14 +1473,14 @@ impl Checkpoint {
     /// byte is verified as it is read. Layers and DDP parameters change last, after all is read.
     /// A load that fails before it has written to a table changes nothing. One that fails later (a
     /// damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
-    /// refusing every call but load and destroy with INVALID_STATE, until a load succeeds; layers and DDP
-    /// parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
+    /// refusing what reads or changes their tables, commits among it, with INVALID_STATE, until a load
+    /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
     /// forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
     /// commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
     /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
     /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
-    /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
-    /// TIMEOUT, ABORTED. Since 0.1.
+    /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
+    /// IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn load(&mut self, control: Option<&Control>) -> Result<()> {
         check(unsafe { sys::shardrec_checkpoint_load(self.0, control.map_or(std::ptr::null_mut(), |control| control.0)) })
     }
@@ -1466,8 +1523,33 @@ impl Checkpoint {
         check(unsafe { sys::shardrec_checkpoint_verify(self.0, control.map_or(std::ptr::null_mut(), |control| control.0)) })
     }
 
-    /// What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
-    /// parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
+    /// What the open checkpoint holds, as JSON. Tensors: dtypes as options take them, checksums (XXH3-64, of a
+    /// box one per block) in hexadecimal digits, bytes without what surrounds them in the file.
+    /// "version"                     integer: 1
+    /// "directory"                   text: path of the checkpoint
+    /// "format"                      integer: of the checkpoint's files (impl/checkpoint/FORMAT.md)
+    /// "step", "ranks"               integer: its step; how many ranks wrote it
+    /// "collections\[\].name"          text
+    /// "collections\[\].step"          integer: updates
+    /// "collections\[\].tables\[\].name"                           text
+    /// "collections\[\].tables\[\].rows", "collections\[\].tables\[\].dim"         integer
+    /// "collections\[\].tables\[\].dtype", "collections\[\].tables\[\].optimizer"  text
+    /// "boxes\[\].collection", "boxes\[\].table"                   text
+    /// "boxes\[\].part"                text: "weights", or "state/" and the name of an optimizer's state
+    /// "boxes\[\].row", "boxes\[\].rows", "boxes\[\].col", "boxes\[\].cols"        integer: its cells
+    /// "boxes\[\].dtype", "boxes\[\].file"                         text
+    /// "boxes\[\].bytes"               integer
+    /// "boxes\[\].checksums"           array of texts
+    /// "layers\[\].name", "layers\[\].tensors\[\].name"              text: of the stack; of a parameter or a state
+    /// "layers\[\].tensors\[\].dtype", "layers\[\].tensors\[\].file", "layers\[\].tensors\[\].checksum"  text
+    /// "layers\[\].tensors\[\].shape"    array of integers
+    /// "layers\[\].tensors\[\].bytes"    integer
+    /// "parameters\[\]"                as "layers\[\]": sets of DDP
+    /// "tensors\[\].name"              text: of the host's
+    /// "tensors\[\].rank"              integer: that set it
+    /// "tensors\[\].dtype", "tensors\[\].file", "tensors\[\].checksum"           text
+    /// "tensors\[\].shape"             array of integers
+    /// "tensors\[\].bytes"             integer
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn contents_json(&mut self) -> Result<String> {
@@ -1505,7 +1587,7 @@ impl Scorer {
     }
 
     /// Serves another checkpoint of the directory from now on: step as [`Scorer::open`](crate::Scorer::open). Where that is
-    /// the one that is open, nothing happens. Both are in memory until calls that began with the one before
+    /// the one that is open, it stays. Both are in memory until calls that began with the one before
     /// have returned, which this call waits for. Its tables must have the same names, dims, and features
     /// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
     /// After an error the one before is served on. control: as [`Scorer::open`](crate::Scorer::open). out_step: the step that

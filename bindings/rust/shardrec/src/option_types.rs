@@ -373,8 +373,8 @@ impl CollectionOptions {
     }
 
     /// FORWARD_COMPRESSION: shardrec_compression, of the output exchange: sums per bag and box, before they are added
-    /// up and divided by MEAN; rows of sequences. Default NONE, which costs nothing; any other costs time where ranks
-    /// share a machine; the same on all ranks.
+    /// up and divided by MEAN; rows of sequences. Default NONE, which costs no time; any other does where ranks share
+    /// a machine; the same on all ranks.
     #[must_use]
     pub fn forward_compression(mut self, value: Compression) -> Self {
         self.0.set(OptionKey::ForwardCompression, Value::Integer(value.value()));
@@ -394,7 +394,7 @@ impl CollectionOptions {
     /// HIERARCHICAL: 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what
     /// they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per
     /// rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live
-    /// in several processes and nothing is compressed, else 0; the same on all ranks.
+    /// in several processes and no exchange is compressed, else 0; the same on all ranks.
     #[must_use]
     pub fn hierarchical(mut self, value: bool) -> Self {
         self.0.set(OptionKey::Hierarchical, Value::Integer(value.into()));
@@ -412,10 +412,10 @@ impl CollectionOptions {
         self
     }
 
-    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks. Kinds COLLECTION,
+    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
     /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
     /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-    /// shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU.
+    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU.
     /// DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of
     /// weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
     #[must_use]
@@ -507,10 +507,10 @@ impl DdpOptions {
         self
     }
 
-    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks. Kinds COLLECTION,
+    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
     /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
     /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-    /// shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU.
+    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU.
     /// DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of
     /// weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
     #[must_use]
@@ -599,7 +599,7 @@ impl DdpOptions {
     /// DDP_THREAD: 0 or 1; 1: a thread of the library sends, adds up and writes buckets during backward; 0:
     /// shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest. The same bits; ranks may differ. Default:
     /// 1 where this rank's part of the processors (see THREADS) is more than one, because a thread that takes the
-    /// processor from backward hides nothing.
+    /// processor from backward hides no time.
     #[must_use]
     pub fn thread(mut self, value: bool) -> Self {
         self.0.set(OptionKey::DdpThread, Value::Integer(value.into()));
@@ -828,7 +828,7 @@ impl CommOptions {
     }
 
     /// RANK_ZERO_SECONDS: \> 0: how much later than this rank rank 0 may come, for shardrec_comm_create_from_env:
-    /// where its address is known and its machine answers, but nothing listens there for so long, rank 0 is lost
+    /// where its address is known and its machine answers, but nobody listens there for so long, rank 0 is lost
     /// (PEER_FAILED); default 60.
     #[must_use]
     pub fn rank_zero_seconds(mut self, value: impl Into<f64>) -> Self {
@@ -920,7 +920,7 @@ impl RendezvousOptions {
         self
     }
 
-    /// SILENCE_SECONDS: in \[0.1, 3600\]: a rank that says nothing for so long, or that a rank's connection does not
+    /// SILENCE_SECONDS: in \[0.1, 3600\]: a rank that is silent for so long, or that a rank's connection does not
     /// reach, is lost to the others; default 4.
     #[must_use]
     pub fn silence_seconds(mut self, value: impl Into<f64>) -> Self {
@@ -999,10 +999,10 @@ impl ScorerOptions {
         self.0.real(key)
     }
 
-    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs nothing; the same on all ranks. Kinds COLLECTION,
+    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
     /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
     /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-    /// shardrec_lookup_skip, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU.
+    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU.
     /// DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of
     /// weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
     #[must_use]

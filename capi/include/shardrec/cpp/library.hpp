@@ -100,7 +100,7 @@ inline std::string probe_json(int32_t threads = 0, const Control *control = null
   check(shardrec_probe_json(threads, detail::control(control), text.out()));
   return text.str();
 }
-// The same of a CUDA device's; nothing is kept.
+// The same of a CUDA device's, which is not kept.
 inline std::string probe_device_json(int32_t device, const Control *control = nullptr) {
   detail::Text text;
   check(shardrec_probe_device_json(device, detail::control(control), text.out()));
@@ -111,7 +111,7 @@ inline std::string probe_cached_json() {
   check(shardrec_probe_cached_json(text.out()));
   return text.str();
 }
-// Empty when nothing is kept.
+// Empty when none is kept.
 inline std::optional<std::string> find_probe_cached_json() {
   detail::Text text;
   if (!found(shardrec_probe_cached_json(text.out()))) return std::nullopt;

@@ -156,7 +156,7 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
   void replicate(int32_t table, shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES) {
     check(shardrec_plan_replicate(get(), table, replication));
   }
-  // Throws unless every cell of every table has exactly one owner.
+  // Throws unless every cell of every table has exactly one owner, or its table is replicated.
   void check_tiling() const { check(shardrec_plan_check(get())); }
   int32_t box_count(int32_t table) const {
     int32_t count = 0;
@@ -246,7 +246,7 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
                    const Matrix &values) {
     check(shardrec_collection_write_range(get(), table, part, row, rows, values.get()));
   }
-  // The rows that ids (int32 or int64) name; nullptr for both: nothing.
+  // The rows that ids (int32 or int64) name; nullptr for both: none.
   void read_rows(int32_t table, shardrec_table_part part, const Vector &ids, const Matrix &into) {
     check(shardrec_collection_read_rows(get(), table, part, ids.get(), into.get()));
   }
