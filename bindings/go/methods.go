@@ -480,11 +480,11 @@ func (m *Mesh) Place() (MeshPlace, error) {
 // of the mesh's communicator. Closing it (collective over its ranks), aborting it or a failure of it ends
 // it alone: the mesh and what was made on it live on. It ends with the mesh: when the communicator that the
 // mesh was made of is closed, aborted or destroyed, and by any failure of that or of the mesh's groups.
-// Handles may be destroyed in any order: the mesh's may go before. Collective
-// over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else [ErrMismatch].
-// Between processes a mesh makes at most 8 of either kind in its life, each of which can be split 8 times,
-// and what comes of that no more: then [ErrUnsupported], on all ranks, and the mesh lives on. Errors:
-// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (out nil, no group: only this rank; call again),
+// Handles may be destroyed in any order: the mesh's may go before.
+// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+// [ErrMismatch]. Between processes a mesh makes at most 8 of either kind in its life, each of which can be split
+// 8 times, and what comes of that no more: then [ErrUnsupported], on all ranks, and the mesh lives on.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (out nil, no group: only this rank; call again),
 // [ErrUnsupported], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (m *Mesh) Comm(group MeshGroup) (*Comm, error) {
 	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Mesh_comm(m.raw(), int32(group), out) }, m.raw())
@@ -875,17 +875,18 @@ type Collection struct{ handle }
 // replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
 // sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
 // numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
-// all ranks of the mesh, else [ErrDisagreement] on all of them, naming rank and option. Before anything is
-// allocated, what the boxes of all ranks of a machine (of a cgroup) need together is held against what the
-// machine has left (the cgroup may still take): more is [ErrOutOfMemory]. So is a thread that the system does
-// not start, and memory of the device (option DEVICE) that there is not. What one rank gets wrong in its
-// arguments, but for comm, all ranks get as their error; the communicator lives on, and the call may be
-// made again. Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]
-// (also: the plan does not fit the model; a mesh of another communicator), [ErrOutOfMemory] (on any rank: all
-// get it, with the rank and the bytes; where there is not even memory to tell, they get [ErrPeerFailed]),
-// [ErrUnsupported] (DEVICE without the plug-in; replicated tables on a mesh), [ErrDeviceError] (as any later call of
-// a collection on a device), [ErrDisagreement] (ranks bring different models, plans or options, or a mesh on
-// some only), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// all ranks of the mesh, else [ErrDisagreement] on all of them, naming rank and option.
+// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
+// held against what the machine has left (the cgroup may still take): more is [ErrOutOfMemory]. So is a
+// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
+// What one rank gets wrong in its arguments, but for comm, all ranks get as their error; the communicator
+// lives on, and the call may be made again.
+// Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also: the
+// plan does not fit the model; a mesh of another communicator), [ErrOutOfMemory] (on any rank: all get it,
+// with the rank and the bytes; where there is not even memory to tell, they get [ErrPeerFailed]), [ErrUnsupported]
+// (DEVICE without the plug-in; replicated tables on a mesh), [ErrDeviceError] (as any later call of a
+// collection on a device), [ErrDisagreement] (ranks bring different models, plans or options, or a mesh on some
+// only), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollection(comm *Comm, mesh *Mesh, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
 	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -1704,9 +1705,9 @@ func (c *Checkpoint) Step() (int, error) {
 // A load that fails before it has written to a table changes nothing. One that fails later (a
 // damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
 // refusing what reads or changes their tables, commits among it, with [ErrInvalidState], until a load
-// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
-// forward and backward: backward, accumulate and send_gradients of it are [ErrInvalidState]. control: as
-// commit. Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState]
+// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
+// so is a batch between forward and backward: backward, accumulate and send_gradients of it are
+// [ErrInvalidState]. ctx: as commit. Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState]
 // (none is open, nothing was added, some rank is between send_gradients and backward), [ErrNotFound] (a
 // name, table or parameter that the checkpoint has not), [ErrInvalidArgument] (another shape, dtype or
 // optimizer), [ErrCorruptData] (names the tensor), [ErrUnsupported] (SHARD statistics of other column cuts),
@@ -1960,7 +1961,7 @@ func TraceStart(events int) error {
 
 // TraceStop is shardrec_trace_stop.
 //
-// Ends the trace; what was recorded stays until the next start. Any thread. Since 0.1.
+// Ends the trace; what was recorded stays until the next start. Never fails. Any thread. Since 0.1.
 func TraceStop() { capi.Trace_stop() }
 
 // TraceJSON is shardrec_trace_json.

@@ -147,6 +147,12 @@ class Annotated<Result (*)(Arguments...)> {
     });
   }
 
+  void expect_options_of_creates() const {
+    const std::string_view name = name_;
+    if (name == "shardrec_options_create" || !contains(name, "_create")) return;
+    EXPECT_TRUE((std::is_same_v<Arguments, const shardrec_options*> || ...)) << name_;
+  }
+
   void expect_kinds_as_annotated() const {
     static constexpr std::array kKinds = {"OPTIMIZER", "TABLE",      "PLAN",       "COLLECTION",
                                           "LOOKUP",    "DDP",        "MLP",        "MESH",
@@ -263,6 +269,10 @@ TEST(Annotations, OnlyAnnotatedMemoryIsWritten) {
 
 TEST(Annotations, FlagsAreZeroOrOne) {
   for_each_function([](const auto& function) { function.expect_flags_as_annotated(); });
+}
+
+TEST(Annotations, EveryCreateTakesOptions) {
+  for_each_function([](const auto& function) { function.expect_options_of_creates(); });
 }
 
 TEST(Annotations, OptionsAreOfTheAnnotatedKind) {

@@ -43,6 +43,10 @@ using Comm = Owned<shardrec_comm, shardrec_comm_destroy>;
 using Model = Owned<shardrec_model, shardrec_model_destroy>;
 using Topology = Owned<shardrec_topology, shardrec_topology_destroy>;
 using Plan = Owned<shardrec_plan, shardrec_plan_destroy>;
+using Mesh = Owned<shardrec_mesh, shardrec_mesh_destroy>;
+using Mlp = Owned<shardrec_mlp, shardrec_mlp_destroy>;
+using Ddp = Owned<shardrec_ddp, shardrec_ddp_destroy>;
+using Checkpoint = Owned<shardrec_checkpoint, shardrec_checkpoint_destroy>;
 
 // Takes a text that the library gave.
 inline std::string take(char* text) {

@@ -346,6 +346,7 @@ TEST_F(Observe, TraceIsBoundedAndTellsWhatItDropped) {
 TEST_F(Observe, NothingIsTracedBeforeTheStartAndAfterTheStop) {
   SR_OK(shardrec_trace_start(1000));
   shardrec_trace_stop();
+  shardrec_trace_stop();  // there is none any more
   run_step([](int, shardrec_collection*) {});
   EXPECT_TRUE(trace_json().at("traceEvents").empty());
 }

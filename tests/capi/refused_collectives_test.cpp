@@ -9,16 +9,14 @@
 #include <vector>
 
 #include "capi_test.h"
+#include "support/ranks.h"
 #include "support/structs.h"
 
 namespace shardrec::test {
 namespace {
 
-using Mesh = Owned<shardrec_mesh, shardrec_mesh_destroy>;
 using Tables = Owned<shardrec_collection, shardrec_collection_destroy>;
 using Lookup = Owned<shardrec_lookup, shardrec_lookup_destroy>;
-using Ddp = Owned<shardrec_ddp, shardrec_ddp_destroy>;
-using Checkpoint = Owned<shardrec_checkpoint, shardrec_checkpoint_destroy>;
 
 constexpr int kRanks = 2;
 constexpr int64_t kDim = 4;
@@ -75,20 +73,6 @@ class Rank {
   Lookup lookup;
   Ddp ddp;
   Checkpoint checkpoint;
-
- private:
-  static shardrec_tensor matrix(float* data, int64_t rows, int64_t columns) {
-    shardrec_tensor tensor{};
-    EXPECT_OK(shardrec_tensor_matrix(data, SHARDREC_FLOAT32, rows, columns, &tensor));
-    return tensor;
-  }
-  template <class T>
-  static shardrec_tensor vector_of(std::vector<T>& data) {
-    constexpr shardrec_dtype kDtype = std::is_same_v<T, float> ? SHARDREC_FLOAT32 : SHARDREC_INT64;
-    shardrec_tensor tensor{};
-    EXPECT_OK(shardrec_tensor_vector(data.data(), kDtype, std::ssize(data), &tensor));
-    return tensor;
-  }
 };
 
 class RefusedCollectives : public testing::Test {

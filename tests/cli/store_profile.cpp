@@ -1,5 +1,6 @@
-// store_profile DIRECTORY ACCESS:ROW_BYTES:BAG_LENGTH:THREADS:GB_PER_SECOND...: keeps a memory
-// profile of this machine with these made-up rates, as a probe would have.
+// store_profile DIRECTORY ACCESS:ROW_BYTES:BAG_LENGTH:THREADS:GB_PER_SECOND[:DISTANCE_ROWS]...: keeps a memory
+// profile of this machine with these made-up rates, as a probe would have. DISTANCE_ROWS: kernels prefetch by T0,
+// so far ahead.
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -35,6 +36,10 @@ RowRate rate_of(std::string text) {
   rate.bag_length = take<int64_t>(text);
   rate.threads = take<int64_t>(text);
   rate.gb_per_second = take<double>(text);
+  if (!text.empty()) {
+    rate.kernel = {.hint = shardrec::compute::PrefetchHint::kT0,
+                   .distance_rows = take<int64_t>(text)};
+  }
   return rate;
 }
 

@@ -107,7 +107,7 @@ TEST_F(Train, TheSamePlanTwiceGivesTheSameBits) {
 TEST_F(Train, AProfileOfTheMemoryChangesNoBit) {
   const Scratch cache;
   const Finished stored =
-      Running(cache, {cache.path(""), "gather:64:1:1:12.5", "update:64:0:1:9.5"}, "",
+      Running(cache, {cache.path(""), "gather:64:1:1:12.5:40", "update:64:0:1:9.5:40"}, "",
               SHARDREC_STORE_PROFILE)
           .wait();
   ASSERT_EQ(stored.exit_code, 0) << stored.err;
@@ -118,6 +118,7 @@ TEST_F(Train, AProfileOfTheMemoryChangesNoBit) {
     return json;
   };
   const auto one = with(cache.path("none"));
+  EXPECT_FALSE(std::filesystem::exists(cache.path("none"))) << "nobody asked for a profile";
   const auto two = with(cache.path(""));
   EXPECT_EQ(one.at("test_auc"), two.at("test_auc"));
   EXPECT_EQ(one.at("first_losses"), two.at("first_losses"));

@@ -11,9 +11,6 @@
 
 namespace shardrec::test {
 
-using Mlp = Owned<shardrec_mlp, shardrec_mlp_destroy>;
-using Ddp = Owned<shardrec_ddp, shardrec_ddp_destroy>;
-
 inline shardrec_tensor vector(std::vector<float>& data) {
   shardrec_tensor view{};
   EXPECT_OK(shardrec_tensor_vector(data.data(), SHARDREC_FLOAT32, static_cast<int64_t>(data.size()),

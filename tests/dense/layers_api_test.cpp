@@ -13,9 +13,7 @@
 namespace shardrec::test {
 namespace {
 
-using Mlp = Owned<shardrec_mlp, shardrec_mlp_destroy>;
 using Interaction = Owned<shardrec_interaction, shardrec_interaction_destroy>;
-using Ddp = Owned<shardrec_ddp, shardrec_ddp_destroy>;
 using Metrics = Owned<shardrec_metrics, shardrec_metrics_destroy>;
 
 shardrec_tensor matrix(std::vector<float>& data, int64_t rows, int64_t cols) {

@@ -29,7 +29,7 @@
  * collection has the name "".
  *
  * All ranks must see the directory as the same files; that is checked before a commit counts.
- * Files are read without trust: sizes before memory, checksums before use, no code.
+ * Files are read without trust: sizes before memory, every checksum, no code.
  * The format: impl/checkpoint/FORMAT.md.
  *
  * Thread rule: one thread at a time per handle, else BUSY. Collective calls are made by all ranks
@@ -136,9 +136,9 @@ SHARDREC_API shardrec_status shardrec_checkpoint_step(const shardrec_checkpoint 
  * A load that fails before it has written to a table changes nothing. One that fails later (a
  * damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
  * refusing what reads or changes their tables, commits among it, with INVALID_STATE, until a load
- * succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
- * forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
- * commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
+ * succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
+ * so is a batch between forward and backward: backward, accumulate and send_gradients of it are
+ * INVALID_STATE. control: as commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
  * (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
  * name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
  * optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),

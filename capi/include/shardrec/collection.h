@@ -82,17 +82,18 @@ typedef enum shardrec_stat {
  * replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
  * sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
  * numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
- * all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option. Before anything is
- * allocated, what the boxes of all ranks of a machine (of a cgroup) need together is held against what the
- * machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a thread that the system does
- * not start, and memory of the device (option DEVICE) that there is not. What one rank gets wrong in its
- * arguments, but for comm, all ranks get as their error; the communicator lives on, and the call may be
- * made again. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
- * (also: the plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all
- * get it, with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED),
- * UNSUPPORTED (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of
- * a collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on
- * some only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
+ * Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
+ * held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
+ * thread that the system does not start, and memory of the device (option DEVICE) that there is not.
+ * What one rank gets wrong in its arguments, but for comm, all ranks get as their error; the communicator
+ * lives on, and the call may be made again.
+ * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: the
+ * plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all get it,
+ * with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED
+ * (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a
+ * collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on some
+ * only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create(
     shardrec_comm *comm, SHARDREC_NULLABLE shardrec_mesh *mesh, const shardrec_model *model,
     const shardrec_plan *plan, SHARDREC_OPTIONS(COLLECTION) const shardrec_options *options,

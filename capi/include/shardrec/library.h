@@ -42,7 +42,7 @@ SHARDREC_API shardrec_status shardrec_live_objects(int64_t *out);
 
 /* XXH3-64 of size bytes with a seed: the same value in every language and on every machine, for
  * mapping raw ids to rows (take it modulo the number of rows) and for splitting data sets.
- * bytes may be NULL when size is 0 (or less). Cannot fail. Any thread. Since 0.1. */
+ * bytes may be NULL when size is 0 (or less). Never fails. Any thread. Since 0.1. */
 SHARDREC_API uint64_t shardrec_hash64(uint64_t seed, SHARDREC_NULLABLE const void *bytes,
                                       int64_t size);
 

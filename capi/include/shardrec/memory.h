@@ -3,8 +3,8 @@
  *   create -> tensor -> copy there -> begin, forward, ... -> copy back -> destroy
  *
  * A tensor on a device is given to a lookup of a collection on that device (option DEVICE) as one on the
- * CPU is; shardrec_tensor_copy reads what it holds. A program with CUDA needs none of this: tensors
- * view any memory of a device.
+ * CPU is; the host reads what it holds by shardrec_tensor_copy. A program with CUDA needs none of this:
+ * tensors view any memory of a device.
  *
  * Thread rule: any thread, several at once. Two calls that write one tensor, or of which one writes what
  * the other reads, are the caller's to order.

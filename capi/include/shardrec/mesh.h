@@ -60,11 +60,11 @@ typedef enum shardrec_mesh_group {
  * of the mesh's communicator. Closing it (collective over its ranks), aborting it or a failure of it ends
  * it alone: the mesh and what was made on it live on. It ends with the mesh: when the communicator that the
  * mesh was made of is closed, aborted or destroyed, and by any failure of that or of the mesh's groups.
- * Handles may be destroyed in any order: the mesh's may go before. out: owned by the caller. Collective
- * over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else MISMATCH.
- * Between processes a mesh makes at most 8 of either kind in its life, each of which can be split 8 times,
- * and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on. Errors:
- * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL, no group: only this rank; call again),
+ * Handles may be destroyed in any order: the mesh's may go before. out: owned by the caller.
+ * Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+ * MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be split
+ * 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL, no group: only this rank; call again),
  * UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mesh_comm(shardrec_mesh *mesh, shardrec_mesh_group group,
                                                 shardrec_comm **out);

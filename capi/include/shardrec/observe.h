@@ -29,7 +29,7 @@ SHARDREC_API shardrec_status shardrec_counters_text(char **out_text);
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_trace_start(int64_t events);
 
-/* Ends the trace; what was recorded stays until the next start. Any thread. Since 0.1. */
+/* Ends the trace; what was recorded stays until the next start. Never fails. Any thread. Since 0.1. */
 SHARDREC_API void shardrec_trace_stop(void);
 
 /* The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per

@@ -1,7 +1,7 @@
 /* Options: settings of a create call, as a handle with typed setters.
  *
  * One handle type serves all nouns: a kind, given at creation, says which keys it takes, so that a
- * new setting is a new enumerator, not a new symbol. Create calls take
+ * new setting is a new enumerator, not a new symbol. Every create call takes
  * `const shardrec_options *`; NULL means the defaults. An options handle is read during the call it
  * is passed to and may be changed or destroyed afterwards.
  * Thread rule: one thread at a time per handle, else BUSY; reading it in create calls counts too.
@@ -399,7 +399,7 @@ typedef enum shardrec_option {
 SHARDREC_API shardrec_status shardrec_options_create(shardrec_options_kind kind,
                                                      shardrec_options **out);
 
-/* Destroys the handle and nulls the caller's copy; options or *options may be NULL. Does not block.
+/* Destroys the handle and nulls the caller's copy; options or *options may be NULL. Never blocks.
  * Since 0.1. */
 SHARDREC_API void shardrec_options_destroy(SHARDREC_NULLABLE shardrec_options **options);
 

@@ -1,6 +1,6 @@
 /* What this machine's memory does: measured once, kept for later processes.
  *
- * The library does not measure by itself. Its kernels read the profile of this machine
+ * The library never measures by itself. Its kernels read the profile of this machine
  * from the cache, once per process at their first use; without one they use built-in defaults. A
  * profile changes how fast things are, never a bit of a result.
  *

@@ -24,7 +24,7 @@
  * - Counters, phases and events have the names of capi/NAMES.md.
  * - Pointers must not be NULL unless they are annotated as SHARDREC_NULLABLE or are options (annotations.h).
  * - No exception, signal, abort or exit crosses this border, and nothing is written to stdout or
- *   stderr. After fork, a child must not use handles made before it: calls on them return INVALID_STATE.
+ *   stderr. After fork, a child must not use handles made before it: every call on one returns INVALID_STATE.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_SHARDREC_H

@@ -82,11 +82,11 @@ typedef enum shardrec_error_part {
 } shardrec_error_part;
 
 /* Name of a status, such as "SHARDREC_TIMEOUT"; "unknown status" for any other number.
- * Not NULL; static storage. Any thread. Since 0.1. */
+ * Never NULL; static storage. Any thread. Since 0.1. */
 SHARDREC_API const char *shardrec_status_name(shardrec_status status);
 
 /* This thread's last error as one UTF-8 sentence; "" when no call of this thread has failed.
- * Not NULL; owned by the library, valid until this thread's next failing call. Since 0.1. */
+ * Never NULL; owned by the library, valid until this thread's next failing call. Since 0.1. */
 SHARDREC_API const char *shardrec_last_error(void);
 
 /* Status of this thread's last error, SHARDREC_OK when there was none. Since 0.1. */

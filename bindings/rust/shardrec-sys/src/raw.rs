@@ -1067,10 +1067,10 @@ impl Default for shardrec_served {
 
 extern "C" {
     /// Name of a status, such as "SHARDREC_TIMEOUT"; "unknown status" for any other number.
-    /// Not NULL; static storage. Any thread. Since 0.1.
+    /// Never NULL; static storage. Any thread. Since 0.1.
     pub fn shardrec_status_name(status: shardrec_status) -> *const c_char;
     /// This thread's last error as one UTF-8 sentence; "" when no call of this thread has failed.
-    /// Not NULL; owned by the library, valid until this thread's next failing call. Since 0.1.
+    /// Never NULL; owned by the library, valid until this thread's next failing call. Since 0.1.
     pub fn shardrec_last_error() -> *const c_char;
     /// Status of this thread's last error, SHARDREC_OK when there was none. Since 0.1.
     pub fn shardrec_last_error_status() -> shardrec_status;
@@ -1114,7 +1114,7 @@ extern "C" {
     pub fn shardrec_live_objects(out: *mut i64) -> shardrec_status;
     /// XXH3-64 of size bytes with a seed: the same value in every language and on every machine, for
     /// mapping raw ids to rows (take it modulo the number of rows) and for splitting data sets.
-    /// bytes may be NULL when size is 0 (or less). Cannot fail. Any thread. Since 0.1.
+    /// bytes may be NULL when size is 0 (or less). Never fails. Any thread. Since 0.1.
     pub fn shardrec_hash64(seed: u64, bytes: *const c_void, size: i64) -> u64;
     /// Maps raw ids to rows of a table: out\[i\] = shardrec_hash64(seed, the 8 bytes of ids\[i\] as int64_t,
     /// little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
@@ -1186,7 +1186,7 @@ extern "C" {
     /// Makes an options handle with every key at its default.
     /// out: owned by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_options_create(kind: shardrec_options_kind, out: *mut *mut shardrec_options) -> shardrec_status;
-    /// Destroys the handle and nulls the caller's copy; options or \*options may be NULL. Does not block.
+    /// Destroys the handle and nulls the caller's copy; options or \*options may be NULL. Never blocks.
     /// Since 0.1.
     pub fn shardrec_options_destroy(options: *mut *mut shardrec_options);
     /// Sets a number. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the kind does not take
@@ -1386,11 +1386,11 @@ extern "C" {
     /// of the mesh's communicator. Closing it (collective over its ranks), aborting it or a failure of it ends
     /// it alone: the mesh and what was made on it live on. It ends with the mesh: when the communicator that the
     /// mesh was made of is closed, aborted or destroyed, and by any failure of that or of the mesh's groups.
-    /// Handles may be destroyed in any order: the mesh's may go before. out: owned by the caller. Collective
-    /// over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else MISMATCH.
-    /// Between processes a mesh makes at most 8 of either kind in its life, each of which can be split 8 times,
-    /// and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL, no group: only this rank; call again),
+    /// Handles may be destroyed in any order: the mesh's may go before. out: owned by the caller.
+    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be split
+    /// 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL, no group: only this rank; call again),
     /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_mesh_comm(mesh: *mut shardrec_mesh, group: shardrec_mesh_group, out: *mut *mut shardrec_comm) -> shardrec_status;
     /// Makes an empty model. options: NULL (no kind of options is for models yet). out: owned by the
@@ -1580,17 +1580,18 @@ extern "C" {
     /// replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
     /// sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
     /// numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
-    /// all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option. Before anything is
-    /// allocated, what the boxes of all ranks of a machine (of a cgroup) need together is held against what the
-    /// machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a thread that the system does
-    /// not start, and memory of the device (option DEVICE) that there is not. What one rank gets wrong in its
-    /// arguments, but for comm, all ranks get as their error; the communicator lives on, and the call may be
-    /// made again. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
-    /// (also: the plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all
-    /// get it, with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED),
-    /// UNSUPPORTED (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of
-    /// a collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on
-    /// some only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
+    /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
+    /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
+    /// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
+    /// What one rank gets wrong in its arguments, but for comm, all ranks get as their error; the communicator
+    /// lives on, and the call may be made again.
+    /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: the
+    /// plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all get it,
+    /// with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED
+    /// (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a
+    /// collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on some
+    /// only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_create(comm: *mut shardrec_comm, mesh: *mut shardrec_mesh, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
     /// blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1.
@@ -2112,9 +2113,9 @@ extern "C" {
     /// A load that fails before it has written to a table changes nothing. One that fails later (a
     /// damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
     /// refusing what reads or changes their tables, commits among it, with INVALID_STATE, until a load
-    /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
-    /// forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
-    /// commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
+    /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
+    /// so is a batch between forward and backward: backward, accumulate and send_gradients of it are
+    /// INVALID_STATE. control: as commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
     /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
     /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
     /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
@@ -2266,7 +2267,7 @@ extern "C" {
     /// Off (the default), an event costs a few instructions; on, about 0.1 us.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_trace_start(events: i64) -> shardrec_status;
-    /// Ends the trace; what was recorded stays until the next start. Any thread. Since 0.1.
+    /// Ends the trace; what was recorded stays until the next start. Never fails. Any thread. Since 0.1.
     pub fn shardrec_trace_stop();
     /// The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
     /// rank, a thread per collection; the calls and inside them the phases, by the names of capi/NAMES.md. Of

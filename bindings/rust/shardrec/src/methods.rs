@@ -109,7 +109,7 @@ pub fn trace_start(events: i64) -> Result<()> {
     check(unsafe { sys::shardrec_trace_start(events) })
 }
 
-/// Ends the trace; what was recorded stays until the next start. Any thread. Since 0.1.
+/// Ends the trace; what was recorded stays until the next start. Never fails. Any thread. Since 0.1.
 pub fn trace_stop() {
     unsafe { sys::shardrec_trace_stop() }
 }
@@ -526,11 +526,11 @@ impl Mesh {
     /// of the mesh's communicator. Closing it (collective over its ranks), aborting it or a failure of it ends
     /// it alone: the mesh and what was made on it live on. It ends with the mesh: when the communicator that the
     /// mesh was made of is closed, aborted or destroyed, and by any failure of that or of the mesh's groups.
-    /// Handles may be destroyed in any order: the mesh's may go before. Collective
-    /// over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else MISMATCH.
-    /// Between processes a mesh makes at most 8 of either kind in its life, each of which can be split 8 times,
-    /// and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out None, no group: only this rank; call again),
+    /// Handles may be destroyed in any order: the mesh's may go before.
+    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be split
+    /// 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out None, no group: only this rank; call again),
     /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn comm(&self, group: MeshGroup) -> Result<Comm> {
         Comm::made_by(|out| unsafe { sys::shardrec_mesh_comm(self.0, group.raw(), out) })
@@ -856,17 +856,18 @@ impl Collection {
     /// replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
     /// sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
     /// numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
-    /// all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option. Before anything is
-    /// allocated, what the boxes of all ranks of a machine (of a cgroup) need together is held against what the
-    /// machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a thread that the system does
-    /// not start, and memory of the device (option DEVICE) that there is not. What one rank gets wrong in its
-    /// arguments, but for comm, all ranks get as their error; the communicator lives on, and the call may be
-    /// made again. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
-    /// (also: the plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all
-    /// get it, with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED),
-    /// UNSUPPORTED (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of
-    /// a collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on
-    /// some only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
+    /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
+    /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
+    /// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
+    /// What one rank gets wrong in its arguments, but for comm, all ranks get as their error; the communicator
+    /// lives on, and the call may be made again.
+    /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: the
+    /// plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all get it,
+    /// with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED
+    /// (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a
+    /// collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on some
+    /// only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn new(comm: &Comm, mesh: Option<&Mesh>, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
         with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create(comm.0, mesh.map_or(std::ptr::null_mut(), |handle| handle.0), model.0, plan.0, made, out) }))
     }
@@ -1474,9 +1475,9 @@ impl Checkpoint {
     /// A load that fails before it has written to a table changes nothing. One that fails later (a
     /// damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
     /// refusing what reads or changes their tables, commits among it, with INVALID_STATE, until a load
-    /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and so is a batch between
-    /// forward and backward: backward, accumulate and send_gradients of it are INVALID_STATE. control: as
-    /// commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
+    /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
+    /// so is a batch between forward and backward: backward, accumulate and send_gradients of it are
+    /// INVALID_STATE. control: as commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
     /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
     /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
     /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
