@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -32,27 +31,19 @@ func inTime(t *testing.T, ranks int, body func(rank int)) {
 	}
 }
 
-// Two ranks whose contexts have an end save, load, commit and verify until then; their deadlines are 600 s and more.
+// Two ranks whose contexts have an end commit, load and verify until then; their deadlines are 600 s and more.
 func TestTheEndOfAContextEndsLongCalls(t *testing.T) {
-	folders := t.TempDir()
-	folder := func(number int) string { return filepath.Join(folders, strconv.Itoa(number)) }
 	for _, call := range []struct {
 		name string
-		long func(ctx context.Context, tables *Collection, checkpoint *Checkpoint, number int) error
+		long func(ctx context.Context, checkpoint *Checkpoint, number int) error
 	}{
-		{"save", func(ctx context.Context, tables *Collection, _ *Checkpoint, number int) error {
-			return tables.Save(ctx, folder(number))
-		}},
-		{"load", func(ctx context.Context, tables *Collection, _ *Checkpoint, _ int) error {
-			return tables.Load(ctx, folder(0))
-		}},
-		{"commit", func(ctx context.Context, _ *Collection, checkpoint *Checkpoint, number int) error {
+		{"commit", func(ctx context.Context, checkpoint *Checkpoint, number int) error {
 			return checkpoint.Commit(ctx, number)
 		}},
-		{"verify", func(ctx context.Context, _ *Collection, checkpoint *Checkpoint, _ int) error {
+		{"verify", func(ctx context.Context, checkpoint *Checkpoint, _ int) error {
 			return checkpoint.Verify(ctx)
 		}},
-		{"load of a checkpoint", func(ctx context.Context, _ *Collection, checkpoint *Checkpoint, _ int) error {
+		{"load", func(ctx context.Context, checkpoint *Checkpoint, _ int) error {
 			return checkpoint.Load(ctx)
 		}},
 	} {
@@ -71,14 +62,11 @@ func TestTheEndOfAContextEndsLongCalls(t *testing.T) {
 			checkpoint := must(NewCheckpoint(comm, root, new(CheckpointOptions).KeepLast(1_000)))
 			defer checkpoint.Close()
 			err := errors.Join(checkpoint.AddCollection("tables", tables), checkpoint.Commit(ranks, 0), checkpoint.Open(0))
-			if call.name == "load" {
-				err = errors.Join(err, tables.Save(ranks, folder(0)))
-			}
 			if must(comm.Rank()) == 0 {
 				time.AfterFunc(60*time.Millisecond, func() { ended = time.Now(); cancel() })
 			}
 			for number := 1; err == nil; number++ {
-				err = call.long(ranks, tables, checkpoint, number)
+				err = call.long(ranks, checkpoint, number)
 			}
 			return err
 		})

@@ -198,6 +198,38 @@ func (v ErrorPart) String() string {
 	return "ErrorPart(" + strconv.Itoa(int(v)) + ")"
 }
 
+// Capability is the C API's shardrec_capability. What [IsAvailable] asks for.
+type Capability int32
+
+// Values of Capability.
+const (
+	// CapabilityEngine is SHARDREC_CAPABILITY_ENGINE: an engine of communicators: "local", "gloo", "mpi".
+	CapabilityEngine Capability = 0
+	// CapabilityDevice is SHARDREC_CAPABILITY_DEVICE: what tables can live on: "cpu", "cuda" (any device),
+	// "cuda:1".
+	CapabilityDevice Capability = 1
+	// CapabilityCpuTarget is SHARDREC_CAPABILITY_CPU_TARGET: kernels for an instruction set: "scalar", "avx2"
+	// and so on.
+	CapabilityCpuTarget Capability = 2
+	// CapabilityDense is SHARDREC_CAPABILITY_DENSE: the GEMM plug-in of layers: "openblas".
+	CapabilityDense Capability = 3
+)
+
+// String is the value's name, as options take it where it is an option's: such as "engine".
+func (v Capability) String() string {
+	switch v {
+	case CapabilityEngine:
+		return "engine"
+	case CapabilityDevice:
+		return "device"
+	case CapabilityCpuTarget:
+		return "cpu_target"
+	case CapabilityDense:
+		return "dense"
+	}
+	return "Capability(" + strconv.Itoa(int(v)) + ")"
+}
+
 // LogLevel is the C API's shardrec_log_level.
 type LogLevel int32
 
@@ -303,7 +335,7 @@ type OptionsKind int32
 // Values of OptionsKind.
 const (
 	// OptionsKindOptimizer is SHARDREC_OPTIONS_OPTIMIZER: keys 100-199; for [Model.SetOptimizer] and
-	// [Model.SetTableOptimizer].
+	// [Ddp.SetOptimizer].
 	OptionsKindOptimizer OptionsKind = 1
 	// OptionsKindTable is SHARDREC_OPTIONS_TABLE: keys 200-299.
 	OptionsKindTable OptionsKind = 2

@@ -24,7 +24,7 @@ func Example() {
 			return err
 		}
 		sgd := new(shardrec.OptimizerOptions).LearningRate(0.5)
-		if err := errors.Join(model.SetOptimizer(sgd), model.AddFeature(table, "user_id", shardrec.PoolingSum)); err != nil {
+		if err := errors.Join(model.SetOptimizer(shardrec.AllTables, sgd), model.AddFeature(table, "user_id", shardrec.PoolingSum)); err != nil {
 			return err
 		}
 		plan, err := shardrec.NewCollectivePlan(comm, nil, model, new(shardrec.PlanOptions).Sharding(shardrec.ShardingRowWise))

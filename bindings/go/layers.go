@@ -40,6 +40,13 @@ func (m *Mlp) Parameter(index int) (value, gradient View, err error) {
 	return viewOf(values, m.raw()), viewOf(gradients, m.raw()), nil
 }
 
+// State is an optimizer state of a parameter, 0 or 1.
+func (m *Mlp) State(index, state int) (View, error) {
+	var out capi.View
+	err := capi.Mlp_state(m.raw(), int32(index), int32(state), &out)
+	return viewOf(out, m.raw()), err
+}
+
 // Forward writes the dense vectors [batch, dim] and their dot products with the embeddings [batch, features * dim], and
 // of these with each other, all FLOAT32. Both inputs are read again by Backward, and held until the next Forward.
 func (i *Interaction) Forward(dense, embeddings, output Tensor) error {
@@ -100,11 +107,19 @@ func (d *Ddp) State(index, state int) (View, error) {
 	return viewOf(out, d.raw()), err
 }
 
+// TensorInfo is what a tensor of a checkpoint is.
+type TensorInfo struct {
+	Dtype Dtype
+	Shape []int
+	Bytes int
+}
+
 // TensorInfo says what a tensor of the open checkpoint is, that a rank had set.
-func (c *Checkpoint) TensorInfo(name string, rank int) (Dtype, []int, error) {
+func (c *Checkpoint) TensorInfo(name string, rank int) (TensorInfo, error) {
+	var bytes int64
 	var out capi.View
-	if err := capi.Checkpoint_tensor_info(c.raw(), name, int32(rank), &out); err != nil {
-		return 0, nil, err
+	if err := capi.Flat_checkpoint_tensor_info(c.raw(), name, int32(rank), &bytes, &out); err != nil {
+		return TensorInfo{}, err
 	}
-	return Dtype(out.Dtype()), out.Shape(), nil
+	return TensorInfo{Dtype: Dtype(out.Dtype()), Shape: out.Shape(), Bytes: int(bytes)}, nil
 }

@@ -51,7 +51,7 @@ func TestErrorsAreFoundByTheirStatus(t *testing.T) {
 	if !errors.Is(err, ErrInvalidArgument) || errors.Is(err, ErrTimeout) || !errors.As(err, &e) || e.Status != StatusInvalidArgument {
 		t.Error(err)
 	}
-	for _, own := range []error{new(Model).SetOptimizer(nil), Run(2, func(*Comm) error { return e })} {
+	for _, own := range []error{new(Model).SetOptimizer(AllTables, nil), Run(2, func(*Comm) error { return e })} {
 		if wrapped := fmt.Errorf("here: %w", own); errors.Is(wrapped, ErrInvalidHandle) == errors.Is(wrapped, ErrInvalidArgument) {
 			t.Error(own)
 		}

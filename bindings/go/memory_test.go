@@ -45,7 +45,7 @@ func TestMemoryOfTheCPU(t *testing.T) {
 
 // Which of the three, the plug-in decides.
 func TestNoDeviceIsProbed(t *testing.T) {
-	_, err := ProbeDeviceJSON(context.Background(), -1)
+	_, err := ProbeJSON(context.Background(), "cuda:-1", 0, false)
 	ok(t, slices.Contains([]Status{StatusInvalidArgument, StatusUnsupported, StatusDeviceError}, StatusOf(err)), err)
 }
 
@@ -87,7 +87,7 @@ func stepOf(t *testing.T, onDevice bool) left {
 	must(0, Run(1, func(comm *Comm) error {
 		model := must(NewModel())
 		defer model.Close()
-		err := errors.Join(model.SetOptimizer(new(OptimizerOptions).Optimizer(OptimizerRowwiseAdagrad).LearningRate(0.5)),
+		err := errors.Join(model.SetOptimizer(AllTables, new(OptimizerOptions).Optimizer(OptimizerRowwiseAdagrad).LearningRate(0.5)),
 			model.AddFeature(must(model.AddTable("t", rows, dim, nil)), "f", PoolingSum))
 		plan := must(NewCollectivePlan(comm, nil, model, nil))
 		defer plan.Close()

@@ -39,6 +39,28 @@ func CapabilitiesJSON() (string, error) {
 	return out, err
 }
 
+// Available is what IsAvailable returns.
+type Available struct {
+	Available bool
+	Reason    string
+}
+
+// IsAvailable is shardrec_available.
+//
+// Whether this library has something on this machine: 1 or 0. Plug-ins are loaded to see; no device is used.
+//   - name: as [CapabilitiesJSON] lists it; a name that nobody knows is not available either.
+//
+// May be nil. Why not, and what to install or what
+// there is; an empty text where it is available.
+// Errors: [ErrInvalidArgument] (the kind; SHARDREC_CPU_TARGET, as [CapabilitiesJSON]), [ErrOutOfMemory].
+// Any thread. Since 0.2.
+func IsAvailable(kind Capability, name string) (Available, error) {
+	var outAvailable int32
+	var outReason string
+	err := capi.Available(int32(kind), name, &outAvailable, &outReason)
+	return Available{Available: outAvailable != 0, Reason: outReason}, err
+}
+
 // LiveObjects is shardrec_live_objects.
 //
 // Handles of any kind that are open in this process, or closed with a call still inside.
@@ -528,8 +550,9 @@ func (m *Model) AddFeature(table int, name string, pooling Pooling) error {
 
 // SetOptimizer is shardrec_model_set_optimizer.
 //
-// Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; nil: SGD
-// with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
+// Sets the optimizer of a table, in place of the model's, or with SHARDREC_ALL_TABLES the model's: that of
+// all tables that have none of their own. options: kind OPTIMIZER; nil: of a table the model's again, of
+// the model SGD with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
 // lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
 // b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
 //
@@ -556,55 +579,88 @@ func (m *Model) AddFeature(table int, name string, pooling Pooling) error {
 // [ErrUnsupported], as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
 // after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
 // that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
-// are float32. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrUnsupported]. Since 0.1.
-func (m *Model) SetOptimizer(options *OptimizerOptions) error {
-	return use(options, func(made *capi.Handle) error { return capi.Model_set_optimizer(m.raw(), made) })
+// are float32. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (table), [ErrInvalidArgument], [ErrUnsupported].
+// Since 0.2.
+func (m *Model) SetOptimizer(table int, options *OptimizerOptions) error {
+	return use(options, func(made *capi.Handle) error { return capi.Model_set_optimizer(m.raw(), int32(table), made) })
 }
 
-// SetTableOptimizer is shardrec_model_set_table_optimizer.
+// ModelInfo is what Info returns.
+type ModelInfo struct {
+	Tables    int
+	Features  int
+	Sequences int
+	Width     int
+}
+
+// Info is shardrec_model_info.
 //
-// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; nil: the
-// model's again. Errors: as [Model.SetOptimizer]; [ErrNotFound] (table). Since 0.1.
-func (m *Model) SetTableOptimizer(table int, options *OptimizerOptions) error {
-	return use(options, func(made *capi.Handle) error { return capi.Model_set_table_optimizer(m.raw(), int32(table), made) })
+// How many tables and features the model has. out: its struct_size is set; the members that fit in it are
+// written. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]. Since 0.2.
+func (m *Model) Info() (ModelInfo, error) {
+	var outTables int32
+	var outFeatures int32
+	var outSequences int32
+	var outWidth int64
+	err := capi.Flat_model_info(m.raw(), &outTables, &outFeatures, &outSequences, &outWidth)
+	return ModelInfo{Tables: int(outTables), Features: int(outFeatures), Sequences: int(outSequences), Width: int(outWidth)}, err
 }
 
-// TableCount is shardrec_model_table_count.
+// ModelTable is what Table returns.
+type ModelTable struct {
+	Rows         int
+	Dim          int
+	Dtype        Dtype
+	Optimizer    Optimizer
+	LearningRate float64
+	States       int
+	Features     int
+	Name         string
+}
+
+// Table is shardrec_model_table.
 //
-// Counts. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]. Since 0.1.
-func (m *Model) TableCount() (int, error) {
-	var out int32
-	err := capi.Model_table_count(m.raw(), &out)
-	return int(out), err
+// A table and its name. table: its index, from 0. out: its struct_size is set; the members that fit in it
+// are written. May be nil.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (table), [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.2.
+func (m *Model) Table(table int) (ModelTable, error) {
+	var outRows int64
+	var outDim int64
+	var outDtype int32
+	var outOptimizer int32
+	var outLearningRate float64
+	var outStates int32
+	var outFeatures int32
+	var outName string
+	err := capi.Flat_model_table(m.raw(), int32(table), &outRows, &outDim, &outDtype, &outOptimizer, &outLearningRate, &outStates, &outFeatures, &outName)
+	return ModelTable{Rows: int(outRows), Dim: int(outDim), Dtype: Dtype(outDtype), Optimizer: Optimizer(outOptimizer), LearningRate: outLearningRate, States: int(outStates), Features: int(outFeatures), Name: outName}, err
 }
 
-// FeatureCount is shardrec_model_feature_count.
-func (m *Model) FeatureCount() (int, error) {
-	var out int32
-	err := capi.Model_feature_count(m.raw(), &out)
-	return int(out), err
-}
-
-// ModelFeatureColumns is what FeatureColumns returns.
-type ModelFeatureColumns struct {
+// ModelFeature is what Feature returns.
+type ModelFeature struct {
+	Table   int
+	Pooling Pooling
+	Output  int
 	Column  int
 	Columns int
 	Width   int
+	Name    string
 }
 
-// FeatureColumns is shardrec_model_feature_columns.
+// Feature is shardrec_model_feature.
 //
-// First column and number of columns of a pooled feature in output 0, and the number of columns of
-// output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
-// as added). For a sequence feature, of its own output (1 + k for the k-th one in model order): 0, dim
-// and dim. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (feature).
-// Since 0.1.
-func (m *Model) FeatureColumns(feature int) (ModelFeatureColumns, error) {
+// A feature and its name. feature: its index, from 0. out, out_name: as [Model.Table].
+// Errors: as [Model.Table]; [ErrNotFound] (feature). Since 0.2.
+func (m *Model) Feature(feature int) (ModelFeature, error) {
+	var outTable int32
+	var outPooling int32
+	var outOutput int32
 	var outColumn int64
 	var outColumns int64
 	var outWidth int64
-	err := capi.Model_feature_columns(m.raw(), int32(feature), &outColumn, &outColumns, &outWidth)
-	return ModelFeatureColumns{Column: int(outColumn), Columns: int(outColumns), Width: int(outWidth)}, err
+	var outName string
+	err := capi.Flat_model_feature(m.raw(), int32(feature), &outTable, &outPooling, &outOutput, &outColumn, &outColumns, &outWidth, &outName)
+	return ModelFeature{Table: int(outTable), Pooling: Pooling(outPooling), Output: int(outOutput), Column: int(outColumn), Columns: int(outColumns), Width: int(outWidth), Name: outName}, err
 }
 
 // ToJSON is shardrec_model_to_json.
@@ -775,17 +831,20 @@ func (p *Plan) BoxCount(table int) (int, error) {
 
 // PlanBox is what Box returns.
 type PlanBox struct {
-	Rank int
-	Row  int
-	Rows int
-	Col  int
-	Cols int
+	Rank        int
+	Row         int
+	Rows        int
+	Col         int
+	Cols        int
+	WeightBytes int
+	StateBytes  int
 }
 
 // Box is shardrec_plan_box.
 //
-// Box `box` of a table, ordered by first row, then first column. out: its struct_size is set; the members
-// that fit in it are written.
+// Box `box` of a table, ordered by first row, then first column. Of a replicated table box 0 stands for the
+// copy that each rank has: all rows and columns, rank -1. out: its struct_size is set; the members that fit
+// in it are written.
 // Errors: as [Plan.BoxCount] ([ErrNotFound]: box too). Since 0.1.
 func (p *Plan) Box(table int, box int) (PlanBox, error) {
 	var outRank int32
@@ -793,29 +852,10 @@ func (p *Plan) Box(table int, box int) (PlanBox, error) {
 	var outRows int64
 	var outCol int64
 	var outCols int64
-	err := capi.Flat_plan_box(p.raw(), int32(table), int32(box), &outRank, &outRow, &outRows, &outCol, &outCols)
-	return PlanBox{Rank: int(outRank), Row: int(outRow), Rows: int(outRows), Col: int(outCol), Cols: int(outCols)}, err
-}
-
-// PlanBoxBytes is what BoxBytes returns.
-type PlanBoxBytes struct {
-	Weights int
-	States  int
-}
-
-// BoxBytes is shardrec_plan_box_bytes.
-//
-// Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
-// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
-// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
-// them). Of a replicated table: box 0 stands for the copy that each rank has. It is what a
-// collection allocates, its buffers aside.
-// Errors: as [Plan.Box]. Since 0.1.
-func (p *Plan) BoxBytes(table int, box int) (PlanBoxBytes, error) {
-	var outWeights int64
-	var outStates int64
-	err := capi.Plan_box_bytes(p.raw(), int32(table), int32(box), &outWeights, &outStates)
-	return PlanBoxBytes{Weights: int(outWeights), States: int(outStates)}, err
+	var outWeightBytes int64
+	var outStateBytes int64
+	err := capi.Flat_plan_box(p.raw(), int32(table), int32(box), &outRank, &outRow, &outRows, &outCol, &outCols, &outWeightBytes, &outStateBytes)
+	return PlanBox{Rank: int(outRank), Row: int(outRow), Rows: int(outRows), Col: int(outCol), Cols: int(outCols), WeightBytes: int(outWeightBytes), StateBytes: int(outStateBytes)}, err
 }
 
 // ToJSON is shardrec_plan_to_json.
@@ -872,7 +912,7 @@ type Collection struct{ handle }
 // model, plan and options agree on all ranks. options: kind COLLECTION or nil. It keeps what it needs of comm and mesh, copies model and plan.
 // mesh: nil on all ranks, or a mesh of comm on all, else [ErrDisagreement] on all: one replica per sharding
 // group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
-// replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
+// replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
 // sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
 // numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
 // all ranks of the mesh, else [ErrDisagreement] on all of them, naming rank and option.
@@ -893,6 +933,20 @@ func NewCollection(comm *Comm, mesh *Mesh, model *Model, plan *Plan, options *Co
 			return capi.Collection_create(rawOf(comm), rawOf(mesh), rawOf(model), rawOf(plan), made, out)
 		})
 	}, rawOf(comm), rawOf(mesh))
+}
+
+// Model is shardrec_collection_model.
+//
+// The model and the plan that the collection was made with; on a mesh the plan is for the ranks of a
+// sharding group. out: a copy, owned by the caller. Any thread. Errors: [ErrInvalidHandle], [ErrClosed],
+// [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.2.
+func (c *Collection) Model() (*Model, error) {
+	return opened[Model](capi.Model_destroy, func(out *uintptr) error { return capi.Collection_model(c.raw(), out) }, c.raw())
+}
+
+// Plan is shardrec_collection_plan.
+func (c *Collection) Plan() (*Plan, error) {
+	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error { return capi.Collection_plan(c.raw(), out) }, c.raw())
 }
 
 // Step is shardrec_collection_step.
@@ -1036,42 +1090,6 @@ func (c *Collection) WriteRows(table int, part TablePart, ids Tensor, values Ten
 	return capi.Collection_write_rows(c.raw(), int32(table), int32(part), ids.raw, values.raw)
 }
 
-// Save is shardrec_collection_save.
-//
-// Saves weights, optimizer states, step count, learning rates and frozen tables that were set by
-// calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
-// must not hold a checkpoint yet; nothing else in it is touched. checkpoint.h saves a whole model,
-// step after step. One safetensors file per rank that owns something, then manifest.json; any plan
-// and number of ranks can load it. On a mesh: collective over all its ranks, the first replica
-// writes, and the replicas must have been averaged since their last step ([ErrInvalidState]). directory:
-// the same on all ranks, UTF-8, the same files for all of them. ctx: its end cancels; [WithControl] tells how far it is.
-// Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
-// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also: there is a checkpoint), [ErrInvalidState],
-// [ErrIoError] (on any rank: all get it, with rank and path), [ErrDisagreement] (ranks name different
-// directories), [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
-func (c *Collection) Save(ctx context.Context, directory string) error {
-	return controlled(ctx, func(control *capi.Handle) error { return capi.Collection_save(c.raw(), directory, control) })
-}
-
-// Load is shardrec_collection_load.
-//
-// Loads what [Collection.Save] wrote, of this release or an earlier one, under any plan, and
-// into all replicas of a mesh; accumulated gradients and batches behind forward are dropped (see
-// [Checkpoint.Load]). Tables are matched by name and must
-// agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
-// before it has written to a table changes nothing; one that fails later (a damaged or unreadable
-// block, a cancel, a peer) leaves a collection that refuses what reads or changes its tables, saves
-// among it, with [ErrInvalidState] until a load succeeds. SHARD statistics load only into the same column cuts, else
-// [ErrUnsupported].
-// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: [ErrInvalidHandle],
-// [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrInvalidState] (some rank is between send_gradients and backward),
-// [ErrNotFound] (no checkpoint, a table missing), [ErrCorruptData] (names the tensor), [ErrUnsupported], [ErrIoError],
-// [ErrDisagreement] (ranks name different directories), [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
-// [ErrTimeout], [ErrAborted]. Since 0.1.
-func (c *Collection) Load(ctx context.Context, directory string) error {
-	return controlled(ctx, func(control *capi.Handle) error { return capi.Collection_load(c.raw(), directory, control) })
-}
-
 // Stat is shardrec_collection_stat.
 //
 // A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
@@ -1119,9 +1137,8 @@ type LookupOutputShape struct {
 // OutputShape is shardrec_lookup_output_shape.
 //
 // Rows and columns of an output of the batch that has begun. Output 0, the
-// pooled features: [batch_size, width] ([Model.FeatureColumns]). Output 1 + k, the k-th
-// sequence feature (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in
-// the batch's order. 0 rows when this rank's batch is one that forward will refuse.
+// pooled features: [batch_size, width] ([Model.Info]). Output 1 + k, the k-th sequence feature
+// (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
 // Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin), [ErrNotFound] (output).
 // Since 0.1.
 func (l *Lookup) OutputShape(output int) (LookupOutputShape, error) {
@@ -1503,14 +1520,35 @@ func NewMlp(inputs int, options *MlpOptions) (*Mlp, error) {
 	})
 }
 
-// ParameterCount is shardrec_mlp_parameter_count.
+// MlpInfo is what Info returns.
+type MlpInfo struct {
+	Inputs       int
+	Outputs      int
+	Layers       int
+	Parameters   int
+	Elements     int
+	Step         int
+	LearningRate float64
+	Optimizer    Optimizer
+	States       int
+}
+
+// Info is shardrec_mlp_info.
 //
-// Number of parameters: two per layer, W then b. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
-// [ErrInvalidArgument]. Since 0.1.
-func (m *Mlp) ParameterCount() (int, error) {
-	var out int32
-	err := capi.Mlp_parameter_count(m.raw(), &out)
-	return int(out), err
+// What the stack is. out: its struct_size is set; the members that fit in it are written.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]. Since 0.2.
+func (m *Mlp) Info() (MlpInfo, error) {
+	var outInputs int64
+	var outOutputs int64
+	var outLayers int32
+	var outParameters int32
+	var outElements int64
+	var outStep int64
+	var outLearningRate float64
+	var outOptimizer int32
+	var outStates int32
+	err := capi.Flat_mlp_info(m.raw(), &outInputs, &outOutputs, &outLayers, &outParameters, &outElements, &outStep, &outLearningRate, &outOptimizer, &outStates)
+	return MlpInfo{Inputs: int(outInputs), Outputs: int(outOutputs), Layers: int(outLayers), Parameters: int(outParameters), Elements: int(outElements), Step: int(outStep), LearningRate: outLearningRate, Optimizer: Optimizer(outOptimizer), States: int(outStates)}, err
 }
 
 // ZeroGradients is shardrec_mlp_zero_gradients.
@@ -1535,23 +1573,6 @@ func (m *Mlp) Step() error {
 // [ErrInvalidArgument]. Since 0.1.
 func (m *Mlp) SetLearningRate(learningRate float64) error {
 	return capi.Mlp_set_learning_rate(m.raw(), learningRate)
-}
-
-// Save is shardrec_mlp_save.
-//
-// Saves parameters, optimizer state and step count to a safetensors file with a checksum / loads them
-// into a stack of the same shape and optimizer, which stays as it was after an error (ADAM and LAMB
-// keep the same states, so that a stack of one takes a file of the other). Several may save to one
-// path at the same time: one of them stays, whole. path: UTF-8. Local. checkpoint.h saves layers and
-// tables together. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
-// [ErrInvalidArgument], [ErrIoError], [ErrNotFound], [ErrCorruptData], [ErrOutOfMemory]. Since 0.1.
-func (m *Mlp) Save(path string) error {
-	return capi.Mlp_save(m.raw(), path)
-}
-
-// Load is shardrec_mlp_load.
-func (m *Mlp) Load(path string) error {
-	return capi.Mlp_load(m.raw(), path)
 }
 
 // Interaction is a shardrec_interaction.
@@ -1686,14 +1707,35 @@ func (c *Checkpoint) Open(step int) error {
 	return capi.Checkpoint_open(c.raw(), int64(step))
 }
 
-// Step is shardrec_checkpoint_step.
+// CheckpointInfo is what Info returns.
+type CheckpointInfo struct {
+	Step        int
+	Commit      int
+	Bytes       int
+	Format      int
+	Ranks       int
+	Collections int
+	Layers      int
+	Parameters  int
+	Tensors     int
+}
+
+// Info is shardrec_checkpoint_info.
 //
-// The step of the checkpoint that is open. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (none
-// is open), [ErrInvalidArgument]. Since 0.1.
-func (c *Checkpoint) Step() (int, error) {
-	var out int64
-	err := capi.Checkpoint_step(c.raw(), &out)
-	return int(out), err
+// What is open. out: its struct_size is set; the members that fit in it are written.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (none is open), [ErrInvalidArgument]. Since 0.2.
+func (c *Checkpoint) Info() (CheckpointInfo, error) {
+	var outStep int64
+	var outCommit int64
+	var outBytes int64
+	var outFormat int32
+	var outRanks int32
+	var outCollections int32
+	var outLayers int32
+	var outParameters int32
+	var outTensors int32
+	err := capi.Flat_checkpoint_info(c.raw(), &outStep, &outCommit, &outBytes, &outFormat, &outRanks, &outCollections, &outLayers, &outParameters, &outTensors)
+	return CheckpointInfo{Step: int(outStep), Commit: int(outCommit), Bytes: int(outBytes), Format: int(outFormat), Ranks: int(outRanks), Collections: int(outCollections), Layers: int(outLayers), Parameters: int(outParameters), Tensors: int(outTensors)}, err
 }
 
 // Load is shardrec_checkpoint_load.
@@ -1823,7 +1865,7 @@ type Scorer struct{ handle }
 //
 // Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
 // a damaged checkpoint is refused.
-//   - directory: UTF-8, as [NewCheckpoint] or [Collection.Save] were given.
+//   - directory: UTF-8, as [NewCheckpoint] was given it, or one that is a checkpoint itself.
 //   - step: that of the checkpoint, -1 for the newest. options: kind SCORER or nil. ctx: its end cancels; [WithControl] tells how far it is.
 //
 // With MAPPED tables the files must stay as they are while they are served: removing them is fine
@@ -2002,13 +2044,19 @@ func TraceJSON() (string, error) {
 
 // ProbeJSON is shardrec_probe_json.
 //
-// Measures copies, gathers of random rows and updates of rows by row size, with one thread and with
-// `threads`: which prefetch, distance, page size and kind of stores is fastest, and how fast. Stores
-// the profile in the cache, unless other work disturbed it ("quiet" is then false); where it cannot
-// be stored, it is returned all the same, with a warning in the log.
-// Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
-// machine's; the machine should have no other work.
-// threads: in [0, 4096]; 0: all processors that this process may use.
+// Measures what memory does, or reads what was measured.
+//   - device: "" or "cpu": this machine's. Copies, gathers of random rows and updates of rows by row size,
+//     with one thread and with `threads`: which prefetch, distance, page size and kind of stores is fastest,
+//     and how fast. Stores the profile in the cache, unless other work disturbed it ("quiet" is then false);
+//     where it cannot be stored, it is returned all the same, with a warning in the log. Takes about 2.5 s
+//     and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the machine's.
+//     "cuda:0", in [0, 1023]; "cuda" is "cuda:0": that CUDA device's, whose document stands above.
+//
+// Machine and device should have no other work.
+//   - threads: in [0, 4096]; 0: all processors that this process may use. Of a device, and with cached, 0.
+//   - cached: 1: this machine's profile as it stands in the cache, without a measurement. Of a device that is
+//     [ErrUnsupported].
+//
 // ctx: its end cancels; [WithControl] tells how far it is.
 // JSON. GB/s are bytes read and written, in 1e9 a second.
 //
@@ -2040,54 +2088,14 @@ func TraceJSON() (string, error) {
 //
 // A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
 // per id, and the row and 4 bytes of state twice.
-// Errors: [ErrInvalidArgument], [ErrBusy] (another probe runs in this process), [ErrCancelled], [ErrInvalidHandle],
-// [ErrClosed], [ErrOutOfMemory]. Blocking; any thread. Since 0.1.
-func ProbeJSON(ctx context.Context, threads int) (string, error) {
+// Errors: [ErrInvalidArgument] (also: there is no such device), [ErrNotFound] (cached: none, or one that is not
+// used), [ErrUnsupported] (see cached; the CUDA plug-in is not installed), [ErrDeviceError], [ErrBusy] (another probe of
+// the kind runs in this process), [ErrCancelled], [ErrInvalidHandle], [ErrClosed], [ErrOutOfMemory] (also of the device).
+// Blocking; any thread. Since 0.2.
+func ProbeJSON(ctx context.Context, device string, threads int, cached bool) (string, error) {
 	var out string
-	err := controlled(ctx, func(control *capi.Handle) error { return capi.Probe_json(int32(threads), control, &out) })
-	return out, err
-}
-
-// ProbeCachedJSON is shardrec_probe_cached_json.
-//
-// This machine's profile as it stands in the cache, in the same form.
-// Errors: [ErrInvalidArgument], [ErrNotFound] (none, or one that is not used), [ErrOutOfMemory]. Any thread.
-// Since 0.1.
-func ProbeCachedJSON() (string, error) {
-	var out string
-	err := capi.Probe_cached_json(&out)
-	return out, err
-}
-
-// ProbeDeviceJSON is shardrec_probe_device_json.
-//
-// Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
-// random rows by row size. The result is not kept: kernels of devices need no profile. Takes about a second,
-// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have no
-// other work.
-// device: as SHARDREC_OPTION_DEVICE, in [0, 1023].
-// ctx: its end cancels; [WithControl] tells how far it is.
-// JSON in the form of [ProbeJSON]'s.
-//
-//	"version"                     integer: 1
-//	"machine.device"              text: "cuda:0"
-//	"machine.name"                text
-//	"machine.compute_capability"  text: "9.0"
-//	"machine.memory_bytes", "machine.l2_bytes"     integer
-//	"table_bytes"                 integer: that the rows were spread over
-//	"seconds"                     number: that it took
-//	"quiet"                       boolean: false: other work disturbed the measurement
-//	"copies[].from", "copies[].to"                 text: "host", which is pinned memory, or "device"
-//	"copies[].gb_per_second"      number: bytes count once, of a copy on the device twice (read and written)
-//	"rows[].access"               text: "gather"
-//	"rows[].row_bytes", "rows[].bag_length"        integer
-//	"rows[].gb_per_second"        number: of 8 bytes per id, the rows and the sums
-//
-// Errors: [ErrInvalidArgument] (there is no such device, too), [ErrUnsupported] (the CUDA plug-in is not
-// installed), [ErrDeviceError], [ErrBusy] (another probe of a device runs in this process), [ErrCancelled],
-// [ErrInvalidHandle], [ErrClosed], [ErrOutOfMemory] (also of the device). Blocking; any thread. Since 0.1.
-func ProbeDeviceJSON(ctx context.Context, device int) (string, error) {
-	var out string
-	err := controlled(ctx, func(control *capi.Handle) error { return capi.Probe_device_json(int32(device), control, &out) })
+	err := controlled(ctx, func(control *capi.Handle) error {
+		return capi.Probe_json(device, int32(threads), int32(number(cached)), control, &out)
+	})
 	return out, err
 }

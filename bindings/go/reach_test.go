@@ -30,23 +30,25 @@ func TestTheLibraryItself(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, cancelled := ProbeJSON(ctx, 1)
+	_, cancelled := ProbeJSON(ctx, "cpu", 1, false)
 	ok(t, errors.Is(cancelled, context.Canceled), cancelled)
 	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
-	_, cancelled = ProbeJSON(ctx, 1) // takes three seconds
+	_, cancelled = ProbeJSON(ctx, "cpu", 1, false) // takes three seconds
 	cancel()
 	ok(t, errors.Is(cancelled, context.DeadlineExceeded) && errors.Is(cancelled, ErrCancelled), cancelled)
 	control := must(NewControl())
 	err = errors.Join(err, control.Cancel())
-	_, cancelled = ProbeJSON(WithControl(context.Background(), control), 1)
+	_, cancelled = ProbeJSON(WithControl(context.Background(), control), "", 1, false)
 	ok(t, errors.Is(cancelled, ErrCancelled) && must(control.Progress()).Done == 0, cancelled)
 	control.Close()
-	probed, failure := ProbeCachedJSON()
+	probed, failure := ProbeJSON(context.Background(), "", 0, true)
 	if errors.Is(failure, ErrNotFound) {
-		probed, failure = ProbeJSON(context.Background(), 1)
+		probed, failure = ProbeJSON(context.Background(), "", 1, false)
 	}
 	ok(t, strings.Contains(probed, "{") && strings.Contains(must(TraceJSON()), "traceEvents"), failure)
 	TraceStop()
+	none := must(IsAvailable(CapabilityDevice, "tpu"))
+	ok(t, must(IsAvailable(CapabilityEngine, "local")) == Available{Available: true} && !none.Available && strings.Contains(none.Reason, "tpu"), none)
 	gradient, probabilities := make([]float32, 2), make([]float32, 2)
 	loss := must(BceWithLogits(Vector([]float32{0, 0}), Vector([]float32{1, 0}), Vector(probabilities), Vector(gradient)))
 	ok(t, math.Abs(loss-math.Ln2) < 1e-6 && probabilities[0] == 0.5 && gradient[0] == -0.25, loss)
@@ -59,15 +61,16 @@ func TestTheLibraryItself(t *testing.T) {
 func reachModel() *Model {
 	model, adagrad := must(NewModel()), new(OptimizerOptions).Optimizer(OptimizerAdagrad).LearningRate(1)
 	a, b := must(model.AddTable("a", 10, 4, new(TableOptions).Init(InitZeros))), must(model.AddTable("b", 6, 2, nil))
-	must(0, errors.Join(model.SetOptimizer(adagrad), model.SetTableOptimizer(b, adagrad.LearningRate(0.5)),
+	must(0, errors.Join(model.SetOptimizer(AllTables, adagrad), model.SetOptimizer(b, adagrad.LearningRate(0.5)),
 		model.AddFeature(a, "x", PoolingSum), model.AddFeature(b, "y", PoolingMean)))
 	return model
 }
 
 func TestPlansByHand(t *testing.T) {
 	model, topology := reachModel(), must(NewTopology(2, 2))
-	ok(t, must(model.TableCount()) == 2 && must(model.FeatureCount()) == 2)
-	ok(t, must(model.FeatureColumns(1)) == ModelFeatureColumns{Column: 4, Columns: 2, Width: 6})
+	ok(t, must(model.Info()) == ModelInfo{Tables: 2, Features: 2, Width: 6})
+	ok(t, must(model.Table(1)) == ModelTable{Rows: 6, Dim: 2, Dtype: DtypeFloat32, Optimizer: OptimizerAdagrad, LearningRate: 0.5, States: 1, Features: 1, Name: "b"})
+	ok(t, must(model.Feature(1)) == ModelFeature{Table: 1, Pooling: PoolingMean, Column: 4, Columns: 2, Width: 6, Name: "y"})
 	same, other := must(ModelFromJSON(must(model.ToJSON()))), must(TopologyFromJSON(must(topology.ToJSON())))
 	plan := must(NewPlan(same, other, new(PlanOptions).Sharding(ShardingRowWise)))
 	again := must(PlanFromJSON(model, must(plan.ToJSON())))
@@ -75,7 +78,7 @@ func TestPlansByHand(t *testing.T) {
 	err := errors.Join(plan.Check(), empty.AddBox(0, 1, 0, 10, 0, 4), empty.Replicate(1, ReplicationSamples),
 		empty.Replicate(1, ReplicationRows), empty.Check())
 	ok(t, err == nil && strings.Contains(must(plan.ToText()), "a") && must(again.BoxCount(0)) == must(plan.BoxCount(0)), err)
-	ok(t, must(empty.Box(0, 0)) == PlanBox{Rank: 1, Rows: 10, Cols: 4} && must(empty.BoxBytes(0, 0)).Weights == 160)
+	ok(t, must(empty.Box(0, 0)) == PlanBox{Rank: 1, Rows: 10, Cols: 4, WeightBytes: 160, StateBytes: 160})
 	for _, handle := range []interface{ Close() error }{model, topology, same, other, plan, again, empty} {
 		handle.Close()
 	}
@@ -90,7 +93,6 @@ func onRanks(t *testing.T, body func(comm *Comm) error) {
 }
 
 func TestLookupsInEveryForm(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "tables")
 	onRanks(t, func(comm *Comm) error {
 		sum := []float32{1, float32(must(comm.Rank()))}
 		err := errors.Join(comm.Check(), comm.AllReduce(Vector(sum), ReductionSum))
@@ -126,7 +128,9 @@ func TestLookupsInEveryForm(t *testing.T) {
 		ok(t, must(tables.LearningRate(1)) == 0.2 && must(tables.Frozen(0)) && !must(tables.Frozen(1)))
 		ok(t, must(tables.Stat(StatTableIds, 0)) >= 0 && must(tables.Stat(StatSecondsLookup, AllTables)) >= 0)
 		ok(t, strings.Contains(must(comm.OperationsJSON()), "["))
-		return errors.Join(err, tables.Save(context.Background(), folder), tables.Load(context.Background(), folder))
+		own, boxes := must(tables.Model()), must(tables.Plan())
+		ok(t, must(own.ToJSON()) == must(model.ToJSON()) && must(boxes.ToJSON()) == must(plan.ToJSON()))
+		return errors.Join(err, own.Close(), boxes.Close())
 	})
 }
 
@@ -146,7 +150,6 @@ func TestMeshes(t *testing.T) {
 }
 
 func TestLayersInGroups(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "layers")
 	onRanks(t, func(comm *Comm) error {
 		mlp := must(NewMlp(2, new(MlpOptions).Optimizer(OptimizerAdam).LearningRate(0.1).Seed(3)))
 		interaction, ddp := must(NewInteraction(1, 2, nil)), must(NewDdp(comm, nil))
@@ -160,7 +163,7 @@ func TestLayersInGroups(t *testing.T) {
 		ok(t, errors.Is(none, ErrInvalidHandle), none)
 		weight, _, failure := mlp.Parameter(0)
 		before := must(weight.Values())
-		ok(t, errors.Is(stale, ErrInvalidState) && must(mlp.ParameterCount()) == 4 && len(before) == 4, stale)
+		ok(t, errors.Is(stale, ErrInvalidState) && must(mlp.Info()).Parameters == 4 && len(before) == 4, stale)
 		must(ddp.AddMlp("stack", mlp))
 		in, dense, gradient, joined := []float32{1, float32(must(comm.Rank()) + 1)}, make([]float32, 2), make([]float32, 2), make([]float32, 3)
 		err = errors.Join(err, failure, ddp.Commit(), ddp.Begin(true), mlp.Forward(Matrix(in, 1, 2), Matrix(dense, 1, 2)),
@@ -170,11 +173,11 @@ func TestLayersInGroups(t *testing.T) {
 		err = errors.Join(err, mlp.Backward(Matrix(gradient, 1, 2), Tensor{}), ddp.End(), ddp.Wait(), mlp.SetLearningRate(0.01), mlp.Step())
 		ok(t, before[0] != must(weight.Values())[0])
 		err = errors.Join(err, mlp.ZeroGradients(), ddp.CheckEqual())
-		if must(comm.Rank()) == 0 {
-			err = errors.Join(err, mlp.Save(path))
-		}
-		err = errors.Join(err, comm.Barrier(), weight.Set(make([]float32, 4)), mlp.Load(path))
-		ok(t, must(weight.Values())[0] != 0 && StatusOf(weight.Set(nil)) == StatusInvalidArgument)
+		ok(t, must(mlp.Info()) == MlpInfo{Inputs: 2, Outputs: 2, Layers: 2, Parameters: 4, Elements: 12, Step: 1, LearningRate: 0.01, Optimizer: OptimizerAdam, States: 2})
+		mean, square := must(mlp.State(0, 0)), must(mlp.State(0, 1))
+		ok(t, len(must(mean.Values())) == 4 && must(mean.Values())[0] != 0 && must(square.Values())[0] > 0)
+		_, failure = mlp.State(0, 2)
+		ok(t, errors.Is(failure, ErrNotFound) && StatusOf(weight.Set(nil)) == StatusInvalidArgument, failure)
 		mlp.Close()
 		_, stale = weight.Values()
 		ok(t, errors.Is(stale, ErrInvalidHandle), stale)
@@ -214,11 +217,11 @@ func TestCheckpoints(t *testing.T) {
 			checkpoint.AddDdp("own", ddp), checkpoint.SetTensor("position", Vector(position)), checkpoint.Commit(ctx, 5))
 		weight[0] = 9
 		err = errors.Join(err, checkpoint.Open(5), checkpoint.Load(ctx), checkpoint.GetTensor("position", 1, Vector(position)), checkpoint.Verify(ctx))
-		ok(t, must(checkpoint.Step()) == 5 && weight[0] == 1 && position[0] == 1, weight, position)
-		dtype, shape, failure := checkpoint.TensorInfo("position", 1)
-		ok(t, dtype == DtypeInt64 && len(shape) == 1 && shape[0] == 1, dtype, shape, failure)
+		ok(t, must(checkpoint.Info()).Step == 5 && must(checkpoint.Info()).Tensors == 2 && weight[0] == 1 && position[0] == 1, weight, position)
+		info, failure := checkpoint.TensorInfo("position", 1)
+		ok(t, info.Dtype == DtypeInt64 && len(info.Shape) == 1 && info.Shape[0] == 1 && info.Bytes == 8, info, failure)
 		saved, boxes, layers := must(checkpoint.Model("tables")), must(checkpoint.Plan("tables")), must(checkpoint.Mlp("layers", nil))
-		ok(t, must(saved.TableCount()) == 2 && must(boxes.BoxCount(0)) >= 1 && must(layers.ParameterCount()) == 2)
+		ok(t, must(saved.Info()).Tables == 2 && must(boxes.BoxCount(0)) >= 1 && must(layers.Info()).Parameters == 2)
 		ok(t, strings.Contains(must(checkpoint.ContentsJSON()), "tables") && strings.Contains(must(CheckpointListJSON(root)), "5"))
 		for _, handle := range []interface{ Close() error }{saved, boxes, layers, checkpoint, ddp, mlp, tables, plan, model} {
 			handle.Close()

@@ -82,7 +82,7 @@ func TestAScorerServes64GoroutinesAtOnce(t *testing.T) {
 	defer scorer.Close()
 	info, model := must(scorer.Info()), must(scorer.Model())
 	defer model.Close()
-	ok(t, info == ScorerInfo{Step: 20, DenseColumns: 3, Scores: 1} && must(model.FeatureCount()) == features, info)
+	ok(t, info == ScorerInfo{Step: 20, DenseColumns: 3, Scores: 1} && must(model.Info()).Features == features, info)
 	var calling sync.WaitGroup
 	for g := range 64 {
 		calling.Add(1)

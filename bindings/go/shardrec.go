@@ -20,7 +20,7 @@ func init() {
 	capi.Report = func(kind string) {
 		slog.Warn("shardrec: a " + kind + " was not closed; the garbage collector did it. Others of this type are not reported.")
 	}
-	if !capi.Available {
+	if !capi.Linked {
 		return // every call says what to install
 	}
 	if version := capi.Api_version(); version < APIVersion {

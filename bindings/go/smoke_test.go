@@ -25,7 +25,7 @@ func trainRank(t *testing.T, comm *Comm) error {
 	rank := must(comm.Rank())
 	sgd, zeros, rowWise := new(OptimizerOptions).LearningRate(rate), new(TableOptions).Init(InitZeros), new(PlanOptions).Sharding(ShardingRowWise)
 	model := must(NewModel())
-	err := errors.Join(comm.Set(CommPropertyStepSeconds, 60), model.SetOptimizer(sgd), model.AddFeature(must(model.AddTable(table, rows, dim, zeros)), "id", PoolingSum))
+	err := errors.Join(comm.Set(CommPropertyStepSeconds, 60), model.SetOptimizer(AllTables, sgd), model.AddFeature(must(model.AddTable(table, rows, dim, zeros)), "id", PoolingSum))
 	plan := must(NewCollectivePlan(comm, nil, model, rowWise))
 	tables := must(NewCollection(comm, nil, model, plan, new(CollectionOptions).NonFinite(NonFiniteError)))
 	lookup := must(NewLookup(tables, nil))

@@ -126,8 +126,8 @@ func keeps[T Number](t *testing.T, checkpoint *Checkpoint, step int) error {
 	}
 	err := errors.Join(checkpoint.SetTensor("x", Shaped(kept, shape...)), checkpoint.Commit(context.Background(), step),
 		checkpoint.Open(step), checkpoint.GetTensor("x", 1, Shaped(back, shape...)))
-	dtype, got, failure := checkpoint.TensorInfo("x", 0)
-	ok(t, len(got) == len(shape) && got[0] == 2 && strings.EqualFold(dtype.String(), strings.TrimPrefix(fmt.Sprintf("%T", *new(T)), "shardrec.")), dtype, got)
+	info, failure := checkpoint.TensorInfo("x", 0)
+	ok(t, len(info.Shape) == len(shape) && info.Shape[0] == 2 && strings.EqualFold(info.Dtype.String(), strings.TrimPrefix(fmt.Sprintf("%T", *new(T)), "shardrec.")), info)
 	ok(t, back[count-1] == kept[count-1] && (count == 12 || back[count] == 0), back)
 	return errors.Join(err, failure)
 }
@@ -137,7 +137,7 @@ func outputsOf16Bits[T Float16 | BFloat16](t *testing.T, dtype Dtype, of func(fl
 	onRanks(t, func(comm *Comm) error {
 		model := must(NewModel())
 		defer model.Close()
-		must(0, errors.Join(model.SetOptimizer(new(OptimizerOptions).LearningRate(2)),
+		must(0, errors.Join(model.SetOptimizer(AllTables, new(OptimizerOptions).LearningRate(2)),
 			model.AddFeature(must(model.AddTable("a", 4, 2, new(TableOptions).Init(InitZeros))), "id", PoolingSum)))
 		plan := must(NewCollectivePlan(comm, nil, model, nil))
 		defer plan.Close()

@@ -18,6 +18,7 @@ BY_HAND = {
     "mlp_forward": ("Mlp.forward", "Mlp.Forward", "Mlp::forward"),
     "mlp_backward": ("Mlp.backward", "Mlp.Backward", "MlpPass::backward"),
     "mlp_parameter": ("Mlp.parameter", "Mlp.Parameter", "Mlp::parameter, Mlp::set_parameter"),
+    "mlp_state": ("Mlp.state", "Mlp.State", "Mlp::state"),
     "interaction_forward": ("Interaction.forward", "Interaction.Forward", "Interaction::forward"),
     "interaction_backward": ("Interaction.backward", "Interaction.Backward", "InteractionPass::backward"),
     "ddp_add_parameter": ("Ddp.addParameter", "Ddp.AddParameter", "Ddp::add_parameter"),

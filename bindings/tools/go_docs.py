@@ -14,12 +14,12 @@ BY_HAND = {
     "mlp_add_linear": "Mlp.AddLinear", "mlp_forward": "Mlp.Forward", "mlp_backward": "Mlp.Backward", "mlp_parameter": "Mlp.Parameter",
     "interaction_forward": "Interaction.Forward", "interaction_backward": "Interaction.Backward",
     "ddp_add_parameter": "Ddp.AddParameter", "ddp_set_flat_gradient": "Ddp.SetFlatGradient", "ddp_gradient": "Ddp.Gradient",
-    "ddp_state": "Ddp.State", "checkpoint_tensor_info": "Checkpoint.TensorInfo", "hash64": "Hash64", "log_next": "NextLogMessage",
+    "ddp_state": "Ddp.State", "mlp_state": "Mlp.State", "checkpoint_tensor_info": "Checkpoint.TensorInfo", "hash64": "Hash64", "log_next": "NextLogMessage",
     "api_version": "APIVersion", "control_cancel": "Control.Cancel",
 }
 WITHOUT_LINKS = {"counters_text"}  # its names are those of metrics
 CONTROL = re.compile(r"\bcontrol: (NULL allowed(;\s+counts (this rank's )?bytes, cancels)?|progress and cancellation, NULL for none)\.")
-IN_GO = (("control: as ", "ctx: as "), ("token is NULL", 'token is ""'), ("(UTF-8, NULL allowed)", "(UTF-8)"), (" (out NULL)", ""),
+IN_GO = (("control: as ", "ctx: as "), ("token is NULL", 'token is ""'), ("device: NULL or", 'device: "" or'), ("(UTF-8, NULL allowed)", "(UTF-8)"), (" (out NULL)", ""),
          ("(out NULL: ", "("), ("*out becomes NULL", "the result is nil"))
 def listed(lines, parameters):
     """(line, whether it is code). A line that describes a parameter, and is ended by what is known to be something else, is an

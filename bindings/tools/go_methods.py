@@ -10,7 +10,8 @@ from go_names import local, name_of, pascal
 
 TYPES = {"integer32": "int", "integer64": "int", "unsigned64": "uint64", "real": "float64", "flag": "bool", "text": "string",
          "tensor": "Tensor", "tensor_out": "Tensor"}
-CARRIED = {"integer32": "int32", "integer64": "int64", "real": "float64", "flag": "int32", "text": "string"}
+CARRIED = {"integer32": "int32", "integer64": "int64", "real": "float64", "flag": "int32", "enum": "int32",
+           "text": "string"}
 
 
 def type_of(arg):
@@ -26,6 +27,8 @@ def passed(arg):
 
 
 def result_of(out, variable):
+    if out.kind == "enum":
+        return f"{type_of(out)}({variable})"
     return {"flag": f"{variable} != 0", "integer32": f"int({variable})", "integer64": f"int({variable})"}.get(
         out.kind, variable)
 
@@ -80,12 +83,12 @@ def write(docs, method):
     variables = [f"\tvar {out_name(o)} {CARRIED[o.kind]}" for o in method.outs]
     if len(method.outs) == 1:
         o = method.outs[0]
-        return out + [f"{head}{name}({', '.join(parameters)}) ({TYPES[o.kind]}, error) {{", *variables, *keeps,
+        return out + [f"{head}{name}({', '.join(parameters)}) ({type_of(o)}, error) {{", *variables, *keeps,
                       f"\terr := {text}", f"\treturn {result_of(o, out_name(o))}, err", "}"]
     record = pascal([method.owner]) + pascal(method.words)
     fields = [pascal(o.name.removeprefix("out_").split("_")) for o in method.outs]
     values = ", ".join(f"{f}: {result_of(o, out_name(o))}" for f, o in zip(fields, method.outs))
-    kinds = [f"\t{f} {TYPES[o.kind]}" for f, o in zip(fields, method.outs)]
+    kinds = [f"\t{f} {type_of(o)}" for f, o in zip(fields, method.outs)]
     return ["", f"// {record} is what {name} returns.", f"type {record} struct {{", *kinds, "}", *out,
             f"{head}{name}({', '.join(parameters)}) ({record}, error) {{", *variables, f"\terr := {text}",
             f"\treturn {record}{{{values}}}, err", "}"]

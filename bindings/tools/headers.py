@@ -18,7 +18,8 @@ MEMBER = re.compile(rf"^ +(?:[\w *]*?)(\w+)(?:\[\w+\])?(?: = [^,;/\n]+)?[,;]? *(
 FUNCTION = re.compile(r"^SHARDREC_API\s+([^;()]*?)(\w+)\(([^;]*)\);", re.MULTILINE)
 ANNOTATION = re.compile(r"(SHARDREC_\w+)(?:\((\w+)\))?\s+")
 WITH_KIND = {"SHARDREC_OPTIONS"}
-WITHOUT = {"SHARDREC_NULLABLE", "SHARDREC_OUT_NULLABLE", "SHARDREC_FLAG", "SHARDREC_WRITTEN", "SHARDREC_KEPT"}
+WITHOUT = {"SHARDREC_NULLABLE", "SHARDREC_OUT_NULLABLE", "SHARDREC_FLAG", "SHARDREC_WRITTEN", "SHARDREC_KEPT",
+           "SHARDREC_FILLED"}
 
 
 def lines_of(comment):

@@ -21,7 +21,7 @@ NAMES = {
 }
 TYPES = {"integer32": "int", "integer64": "long", "unsigned64": "long", "real": "double", "flag": "boolean",
          "text": "String", "tensor": "Tensor", "tensor_out": "Tensor", "control": "Control"}
-ARRAYS = {"integer32": "int", "integer64": "long", "real": "double", "flag": "int", "text": "String"}
+ARRAYS = {"integer32": "int", "integer64": "long", "real": "double", "flag": "int", "enum": "int", "text": "String"}
 IMPORT = "import org.jspecify.annotations.Nullable;"
 
 
@@ -54,6 +54,11 @@ def passed(arg):
             "options": "made" if arg.of else "null", "control": "cancelled"}.get(arg.kind, name)
 
 
+def returned_type(out):
+    """An enumerator of a later release is null."""
+    return f"@Nullable {enum_of(out.of)}" if out.kind == "enum" else TYPES[out.kind]
+
+
 def parameter(arg):
     return f"{'@Nullable ' if arg.nullable else ''}{type_of(arg)} {camel(arg.name.split('_'))}"
 
@@ -72,6 +77,8 @@ def local(out):
 
 
 def value_of(out):
+    if out.kind == "enum":
+        return f"{enum_of(out.of)}.of({local(out)}[0])"
     return f"{local(out)}[0]" + (" != 0" if out.kind == "flag" else "")
 
 
@@ -131,7 +138,7 @@ def member(method, words):
         return creator(method)
     record = swigxml.pascal(method.words)
     many = len(method.outs) > 1
-    returned = "void" if not method.outs else record if many else TYPES[method.outs[0].kind]
+    returned = "void" if not method.outs else record if many else returned_type(method.outs[0])
     static = "" if method.self_arg else "static "
     lines = [f"  public {static}{returned} {name_of(method)}({parameters(method)}) {{"]
     for o in method.outs:
@@ -146,7 +153,7 @@ def member(method, words):
         lines.append(f"    return {value_of(method.outs[0])};")
     lines.append("  }")
     if many:
-        fields = ", ".join(f"{TYPES[o.kind]} {out_name(o)}" for o in method.outs)
+        fields = ", ".join(f"{returned_type(o)} {out_name(o)}" for o in method.outs)
         tags = [f"   * @param {out_name(o)} see there" for o in method.outs]
         lines = ["  /**", f"   * What {name_of(method)} returns.", "   *", *tags, "   */",
                  f"  public record {record}({fields}) {{}}", "", *documented(method, words), *lines]

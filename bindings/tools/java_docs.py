@@ -5,7 +5,7 @@ import re
 
 import swigxml
 
-OWNED = re.compile(r"(?:out|out_text): (?:UTF-8, )?(?:owned|freed) by (?:the caller)?(?: ?with )?(?:shardrec_text_free)?"
+OWNED = re.compile(r"(?:out|out_text|out_name|out_reason): (?:UTF-8, )?(?:owned|freed) by (?:the caller)?(?: ?with )?(?:shardrec_text_free)?"
                    r"(?:; |[.,] ?)")
 # Names of metrics, which look like functions.
 LEFT = {"counters_text"}

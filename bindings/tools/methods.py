@@ -17,7 +17,8 @@ INSIDE = {
     "options_get_i64", "options_get_f64", "options_get_text",
 }
 # By hand, beside what by_hand() sees: what goes with a forward, which keeps its input, and what is no method.
-BY_HAND = {"mlp_add_linear", "mlp_backward", "interaction_backward", "hash64", "api_version", "log_next"}
+BY_HAND = {"mlp_add_linear", "mlp_backward", "interaction_backward", "checkpoint_tensor_info", "hash64", "api_version",
+           "log_next"}
 # Handles that calls copy: what is made of them does not refer to them.
 COPIED = {"model", "plan", "topology"}
 
@@ -37,7 +38,7 @@ class Method:
     owner: str  # the handle's kind; "" of the library
     words: list
     args: list = field(default_factory=list)
-    outs: list = field(default_factory=list)  # of Arg; kinds integer32, integer64, real, flag, text
+    outs: list = field(default_factory=list)  # of Arg; kinds integer32, integer64, real, flag, enum, text
     makes: str = ""  # the kind of handle that it makes
     may_make_none: bool = False  # the handle may come back NULL
     doc: list = field(default_factory=list)
@@ -101,11 +102,15 @@ def members_of(parameter, api, facts_of):
         where = f"{base}.{member.name}"
         facts = facts_of[base][member.name]
         of = (parameter.name, base)
+        if parameter.type.pointers == ["const"] and "SHARDREC_FILLED" in facts:
+            continue
         if parameter.type.pointers == ["const"] and is_view(member.type):
             yield Arg(member.name, "tensor", nullable="SHARDREC_NULLABLE" in facts, struct=of)
         elif not member.type.pointers and member.type.base in NUMBERS:
             name = member.name if parameter.type.pointers == ["const"] else f"out_{member.name}"
             yield Arg(name, "flag" if "SHARDREC_FLAG" in facts else NUMBERS[member.type.base], struct=of)
+        elif parameter.type.pointers != ["const"] and not member.type.pointers and member.type.base in api.enums:
+            yield Arg(f"out_{member.name}", "enum", member.type.base.removeprefix("shardrec_"), struct=of)
         else:
             swigxml.refuse(f"{where}: no rule for {member.type} in tools/methods.py")
 

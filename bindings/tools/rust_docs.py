@@ -8,7 +8,7 @@ import methods
 import rust_names
 
 FREED = re.compile(
-    r" ?\bout(_text)?:\s+(?:UTF-8,\s+)?(?:owned|freed)\s+by\s+"
+    r" ?\bout(_text|_name|_reason)?:\s+(?:UTF-8,\s+)?(?:owned|freed)\s+by\s+"
     r"(?:the\s+caller(?:\s+with\s+shardrec_text_free)?|shardrec_text_free)([.;])(\s*)(\w?)")
 OPTIONAL_OUTS = re.compile(r"[;,]\s+(?:either out )?may\s+be\s+NULL|\s*\bEach(?: out)?\s+may\s+be\s+NULL\.")
 WITHOUT_LINKS = {"counters_text"}  # its names are those of metrics

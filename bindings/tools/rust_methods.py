@@ -15,7 +15,7 @@ RAW = {"ddp": "raw"}  # the field of a type that is by hand
 # By hand: a step of DDP, during which the library writes, like what keeps memory; and what takes a stream on trust.
 BY_HAND = {"tensor_copy", "ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark_unused", "ddp_end", "ddp_wait"}
 TYPES = {"integer32": "i32", "integer64": "i64", "unsigned64": "u64", "real": "f64", "flag": "bool", "text": "String"}
-CARRIED = {"integer32": "0i32", "integer64": "0i64", "real": "0f64", "flag": "0i32"}
+CARRIED = {"integer32": "0i32", "integer64": "0i64", "real": "0f64", "flag": "0i32", "text": "std::ptr::null_mut()"}
 
 
 def enum_name(c_name):
@@ -37,6 +37,20 @@ def type_of(arg):
             return "Option<&Control>"
         return TYPES[arg.kind]
     return f"Option<{text}>" if arg.nullable else text
+
+
+def returned_type(out):
+    """An enumerator of a later release is None."""
+    return f"Option<{enum_name(out.of)}>" if out.kind == "enum" else TYPES[out.kind]
+
+
+def value_of(out):
+    if out.kind == "text":
+        return f"unsafe {{ taken({out.name}) }}"
+    value = f"out.{out.name.removeprefix('out_')}" if out.struct else out.name
+    if out.kind == "enum":
+        return f"{enum_name(out.of)}::of({value})"
+    return value + (" != 0" if out.kind == "flag" else "")
 
 
 def variable(arg):
@@ -75,8 +89,8 @@ def write(method, doc):
     options = next((variable(a) for a in method.args if a.kind == "options" and a.of), None)
     texts = [f"        let {variable(a)} = {variable(a)}.map(c_text).transpose()?;" if a.nullable else
              f"        let {variable(a)} = c_text({variable(a)})?;" for a in method.args if a.kind == "text"]
-    text_out = method.outs and method.outs[0].kind == "text"
-    outs = [f"&mut {o.name}" for o in method.outs if o.kind != "text" and not o.struct]
+    text_out = [o.kind for o in method.outs] == ["text"]
+    outs = [] if text_out else [f"&mut {o.name}" for o in method.outs if not o.struct]
     call = f"unsafe {{ sys::shardrec_{method.function}({', '.join(ordered + outs + (['out'] if text_out or method.makes else []))}) }}"
 
     def around(text):
@@ -110,18 +124,19 @@ def write(method, doc):
     else:
         body += [f"        let mut {o.name} = {CARRIED[o.kind]};" for o in method.outs if not o.struct]
         body.append(f"        {around(f'check({call})')}?;")
-        values = [(f"out.{o.name.removeprefix('out_')}" if o.struct else o.name) + (" != 0" if o.kind == "flag" else "")
-                  for o in method.outs]
+        values = [value_of(o) for o in method.outs]
         if len(values) == 1:
-            returned = f"Result<{TYPES[method.outs[0].kind]}>"
+            returned = f"Result<{returned_type(method.outs[0])}>"
             body.append(f"        Ok({values[0]})")
         else:
             kind = pascal([method.owner]) + pascal(method.words)
             fields = [o.name.removeprefix("out_") for o in method.outs]
-            record = ["", f"/// What [`{pascal([method.owner])}::{name}`] returns.", "#[derive(Clone, Copy, Debug, PartialEq, Eq)]",
-                      f"pub struct {kind} {{"]
+            kinds = {o.kind for o in method.outs}
+            traits = ["Clone", *["Copy"] * ("text" not in kinds), "Debug", "PartialEq", *["Eq"] * ("real" not in kinds)]
+            path = f"{pascal([method.owner])}::{name}" if method.owner else name
+            record = ["", f"/// What [`{path}`] returns.", f"#[derive({', '.join(traits)})]", f"pub struct {kind} {{"]
             for o, f in zip(method.outs, fields):
-                record += [f"    /// See there.", f"    pub {f}: {TYPES[o.kind]},"]
+                record += [f"    /// See there.", f"    pub {f}: {returned_type(o)},"]
             record.append("}")
             returned = f"Result<{kind}>"
             body.append(f"        Ok({kind} {{ {', '.join(f'{f}: {v}' for f, v in zip(fields, values))} }})")
@@ -143,7 +158,7 @@ def main():
         if method.doc:
             commented = method.function
         described[method.function] = method.doc or [f"See `shardrec_{commented}`."]
-    enums = sorted({enum_name(a.of) for m in every for a in m.args if a.kind == "enum"})
+    enums = sorted({enum_name(a.of) for m in every for a in [*m.args, *m.outs] if a.kind == "enum"})
     options = sorted({f"{a.of.capitalize()}Options" for m in every for a in m.args if a.kind == "options" and a.of})
     handles = sorted({pascal([m.owner]) for m in every if m.owner} | {pascal([m.makes]) for m in every if m.makes})
     out = ["// Made by bindings/tools/rust_methods.py from bindings/shardrec.i; do not edit.",
@@ -151,7 +166,7 @@ def main():
            "// SAFETY of every call below: handles are tickets of any value; tensors, texts and out-parameters outlive",
            "// the call, and the library keeps none of them.", "",
            "use shardrec_sys as sys;", "", f"use crate::enums::{{{', '.join(enums)}}};",
-           "use crate::error::{c_text, check, take_text, Result};", "use crate::ddp::Ddp;",
+           "use crate::error::{c_text, check, take_text, taken, Result};", "use crate::ddp::Ddp;",
            f"use crate::handles::{{{', '.join(h for h in handles if h != 'Ddp')}}};",
            f"use crate::option_types::{{{', '.join(options)}}};", "use crate::options::with;",
            "use crate::tensor::{View, ViewMut};"]
@@ -164,7 +179,7 @@ def main():
         if owner:
             out += [*records, "", f"impl {pascal([owner])} {{", *members[1:], "}"]
         else:
-            out += [line[4:] if line.startswith("    ") else line for line in members]
+            out += [*records, *(line[4:] if line.startswith("    ") else line for line in members)]
     print("\n".join(out))
 
 

@@ -9,7 +9,7 @@ NAMES = {
 # Of what is written by hand.
 BY_HAND = {
     "mlp_add_linear": "Mlp::add_linear", "mlp_forward": "Mlp::forward", "mlp_backward": "MlpPass::backward",
-    "mlp_parameter": "Mlp::parameter", "interaction_forward": "Interaction::forward",
+    "mlp_parameter": "Mlp::parameter", "mlp_state": "Mlp::state", "interaction_forward": "Interaction::forward",
     "interaction_backward": "InteractionPass::backward", "ddp_add_parameter": "Ddp::add_parameter",
     "ddp_set_flat_gradient": "Ddp::set_flat_gradient", "ddp_gradient": "Ddp::gradient", "ddp_state": "Ddp::state",
     "ddp_begin": "Ddp::begin", "ddp_mark_ready": "DdpStep::mark_ready", "ddp_mark_unused": "DdpStep::mark_unused",

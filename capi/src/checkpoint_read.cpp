@@ -1,4 +1,5 @@
 // What an open checkpoint holds, read by one rank alone.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "guard.h"
 #include "objects/checkpoint_object.h"
 #include "objects/model_object.h"
+#include "structs.h"
 
 namespace shardrec::capi {
 namespace {
@@ -26,10 +28,28 @@ const checkpoint::ManifestDense& host_tensor(const checkpoint::Opened& opened, c
 using namespace shardrec;  // NOLINT(google-build-using-namespace): the C functions live outside
 using namespace shardrec::capi;  // NOLINT(google-build-using-namespace)
 
-shardrec_status shardrec_checkpoint_step(const shardrec_checkpoint* checkpoint, int64_t* out) {
+shardrec_status shardrec_checkpoint_info(const shardrec_checkpoint* checkpoint,
+                                         shardrec_opened* out) {
   return guard([&] {
-    require_out(out, "out");
-    *out = enter(checkpoint, Access::kExclusive)->session.opened().manifest.step;
+    const auto use = enter(checkpoint, Access::kExclusive);
+    const checkpoint::Manifest& manifest = use->session.opened().manifest;
+    int64_t bytes = 0;
+    for (const checkpoint::ManifestFile& file : manifest.files) bytes += file.bytes;
+    const auto items = [&](checkpoint::ItemKind kind) {
+      return static_cast<int32_t>(
+          std::ranges::count(manifest.items, kind, &checkpoint::ManifestItem::kind));
+    };
+    write_struct(out, "out",
+                 shardrec_opened{.struct_size = sizeof(shardrec_opened),
+                                 .step = manifest.step,
+                                 .commit = manifest.commit,
+                                 .bytes = bytes,
+                                 .format = manifest.format,
+                                 .ranks = manifest.ranks,
+                                 .collections = static_cast<int32_t>(manifest.collections.size()),
+                                 .layers = items(checkpoint::ItemKind::kLayers),
+                                 .parameters = items(checkpoint::ItemKind::kParameters),
+                                 .tensors = items(checkpoint::ItemKind::kHostTensor)});
   });
 }
 
@@ -66,12 +86,16 @@ shardrec_status shardrec_checkpoint_mlp(shardrec_checkpoint* checkpoint, const c
 }
 
 shardrec_status shardrec_checkpoint_tensor_info(shardrec_checkpoint* checkpoint, const char* name,
-                                                int32_t rank, shardrec_tensor* out) {
+                                                int32_t rank, shardrec_saved_tensor* out) {
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(checkpoint, Access::kExclusive);
     const checkpoint::ManifestDense& saved = host_tensor(use->session.opened(), name, rank);
-    *out = core::compact_view(nullptr, saved.dtype, saved.shape);
+    write_struct(
+        out, "out",
+        shardrec_saved_tensor{.struct_size = sizeof(shardrec_saved_tensor),
+                              .bytes = bytes_of(saved),
+                              .tensor = core::compact_view(nullptr, saved.dtype, saved.shape)});
   });
 }
 

@@ -221,6 +221,27 @@ shardrec_status shardrec_collection_create(shardrec_comm* comm, shardrec_mesh* m
 
 void shardrec_collection_destroy(shardrec_collection** collection) { destroy(collection); }
 
+shardrec_status shardrec_collection_model(const shardrec_collection* collection,
+                                          shardrec_model** out) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kShared);
+    require_out(out, "out");
+    create(out, std::make_shared<plan::Model>(use->collection().model()));
+  });
+}
+
+shardrec_status shardrec_collection_plan(const shardrec_collection* collection,
+                                         shardrec_plan** out) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kShared);
+    require_out(out, "out");
+    auto object = std::make_shared<PlanObject>();
+    object->model = use->collection().model();
+    object->plan = use->tables->plan();
+    create(out, std::move(object));
+  });
+}
+
 shardrec_status shardrec_collection_step(const shardrec_collection* collection, int64_t* out) {
   return guard([&] {
     require_out(out, "out");

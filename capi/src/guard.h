@@ -46,6 +46,25 @@ std::string_view require_text(const char* text, const char* name);
 // A copy that shardrec_text_free frees. Throws std::bad_alloc.
 char* copy_text(std::string_view text);
 
+// Such a copy that is freed unless it is handed out. Throws std::bad_alloc.
+class OutText {
+ public:
+  // out: where the text goes; NULL where the caller does not want it.
+  OutText(char** out, std::string_view text)
+      : out_(out), text_(out == nullptr ? nullptr : copy_text(text)) {}
+  ~OutText() { shardrec_text_free(text_); }
+  OutText(const OutText&) = delete;
+  OutText& operator=(const OutText&) = delete;
+
+  void give() noexcept {
+    if (out_ != nullptr) *out_ = std::exchange(text_, nullptr);
+  }
+
+ private:
+  char** out_;
+  char* text_;
+};
+
 // Throws INVALID_ARGUMENT "<name> is <value>; <accepted> is accepted" with VALUE.
 [[noreturn]] void refuse_value(const char* name, int64_t value, std::string_view accepted);
 [[noreturn]] void refuse_value(const char* name, double value, std::string_view accepted);

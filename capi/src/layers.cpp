@@ -5,12 +5,12 @@
 #include <span>
 #include <string>
 
-#include "checkpoint/contents/mlp_file.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "core/tensor.h"
 #include "dense/loss.h"
 #include "guard.h"
 #include "objects/dense_objects.h"
+#include "structs.h"
 
 namespace shardrec::capi {
 
@@ -36,6 +36,17 @@ std::span<float> optional_column(const shardrec_tensor* tensor, const char* name
   return core::column_view<float>(tensor, name, size);
 }
 
+const dense::ParameterInfo& find_parameter(const dense::Parameters& parameters, int32_t index) {
+  const auto count = static_cast<int64_t>(parameters.infos().size());
+  if (index < 0 || index >= count) {
+    core::fail(
+        SHARDREC_NOT_FOUND,
+        core::sentence("there is no parameter ", index, "; the stack has ", count, " parameters"),
+        {.value = index, .limit = count});
+  }
+  return parameters.infos()[static_cast<size_t>(index)];
+}
+
 }  // namespace
 
 shardrec_status shardrec_mlp_create(int64_t inputs, const shardrec_options* options,
@@ -54,11 +65,24 @@ shardrec_status shardrec_mlp_add_linear(shardrec_mlp* mlp, int64_t outputs,
   return guard([&] { enter(mlp, Access::kExclusive)->add_linear(outputs, activation); });
 }
 
-shardrec_status shardrec_mlp_parameter_count(const shardrec_mlp* mlp, int32_t* out) {
+shardrec_status shardrec_mlp_info(const shardrec_mlp* mlp, shardrec_layers* out) {
   return guard([&] {
     const auto use = enter(mlp, Access::kExclusive);
-    require_out(out, "out");
-    *out = static_cast<int32_t>(use->parameters().infos().size());
+    const dense::Parameters& parameters = use->parameters();
+    const auto count = static_cast<int32_t>(parameters.infos().size());
+    const shardrec_optimizer optimizer = parameters.optimizer().kind;
+    write_struct(
+        out, "out",
+        shardrec_layers{.struct_size = sizeof(shardrec_layers),
+                        .inputs = use->inputs(),
+                        .outputs = use->outputs(),
+                        .layers = count / 2,
+                        .parameters = count,
+                        .elements = parameters.size(),
+                        .step = parameters.steps(),
+                        .learning_rate = parameters.optimizer().learning_rate,
+                        .optimizer = optimizer,
+                        .states = static_cast<int32_t>(dense::state_names(optimizer).size())});
   });
 }
 
@@ -68,14 +92,7 @@ shardrec_status shardrec_mlp_parameter(shardrec_mlp* mlp, int32_t index,
   return guard([&] {
     const auto use = enter(mlp, Access::kExclusive);
     const dense::Parameters& parameters = use->parameters();
-    const auto count = static_cast<int64_t>(parameters.infos().size());
-    if (index < 0 || index >= count) {
-      core::fail(
-          SHARDREC_NOT_FOUND,
-          core::sentence("there is no parameter ", index, "; the stack has ", count, " parameters"),
-          {.value = index, .limit = count});
-    }
-    const dense::ParameterInfo& info = parameters.infos()[static_cast<size_t>(index)];
+    const dense::ParameterInfo& info = find_parameter(parameters, index);
     if (out_parameter != nullptr) {
       *out_parameter =
           core::compact_view(parameters.values(info.offset), SHARDREC_FLOAT32, info.shape);
@@ -84,6 +101,25 @@ shardrec_status shardrec_mlp_parameter(shardrec_mlp* mlp, int32_t index,
       *out_gradient =
           core::compact_view(parameters.gradients(info.offset), SHARDREC_FLOAT32, info.shape);
     }
+  });
+}
+
+shardrec_status shardrec_mlp_state(const shardrec_mlp* mlp, int32_t index, int32_t state,
+                                   shardrec_tensor* out) {
+  return guard([&] {
+    const auto use = enter(mlp, Access::kExclusive);
+    require_out(out, "out");
+    const dense::Parameters& parameters = use->parameters();
+    const dense::ParameterInfo& info = find_parameter(parameters, index);
+    const auto states =
+        static_cast<int64_t>(dense::state_names(parameters.optimizer().kind).size());
+    if (state < 0 || state >= states) {
+      core::fail(SHARDREC_NOT_FOUND,
+                 core::sentence("there is no state ", state, "; the stack's optimizer keeps ",
+                                states, " of each parameter"),
+                 {.value = state, .limit = states});
+    }
+    *out = core::compact_view(parameters.state(state, info.offset), SHARDREC_FLOAT32, info.shape);
   });
 }
 
@@ -120,20 +156,6 @@ shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp* mlp, double learnin
       refuse_value("learning_rate", learning_rate, "a finite number, 0 or more,");
     }
     use->parameters().set_learning_rate(learning_rate);
-  });
-}
-
-shardrec_status shardrec_mlp_save(const shardrec_mlp* mlp, const char* path) {
-  return guard([&] {
-    const auto use = enter(mlp, Access::kExclusive);
-    shardrec::checkpoint::save_mlp(*use, std::string(require_text(path, "path")));
-  });
-}
-
-shardrec_status shardrec_mlp_load(shardrec_mlp* mlp, const char* path) {
-  return guard([&] {
-    const auto use = enter(mlp, Access::kExclusive);
-    shardrec::checkpoint::load_mlp(*use, std::string(require_text(path, "path")));
   });
 }
 

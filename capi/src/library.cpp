@@ -8,10 +8,12 @@
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/cuda/host/devices.h"
 #include "compute/kernels.h"
+#include "core/error.h"
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/tensor.h"
 #include "dense/gemm.h"
+#include "device_name.h"
 #include "guard.h"
 #include "handle.h"
 
@@ -43,6 +45,57 @@ void write_cuda(core::JsonWriter& json, const compute::cuda::host::FoundDevices&
     json.null();
   } else {  // paths in it may be anything
     json.text(core::is_utf8(found.missing) ? found.missing : "the CUDA plug-in cannot be used");
+  }
+}
+
+// Each: why there is no such thing here; empty where there is.
+std::string missing_device(std::string_view name) {
+  const auto device = read_device_name(name);
+  if (!device) return core::sentence("there is no device \"", name, "\"; names are ", kDeviceNames);
+  if (!device->is_cuda) return {};
+  const compute::cuda::host::FoundDevices found = compute::cuda::host::find_devices();
+  const auto count = static_cast<int32_t>(found.devices.size());
+  if (device->number < count) return {};
+  if (!found.missing.empty()) return found.missing;
+  return core::sentence("there is no device \"", name, "\"; this process has ", count,
+                        ", from \"cuda:0\" on");
+}
+
+std::string missing_cpu_target(std::string_view name) {
+  std::string accepted;
+  for (int i = 0; i < compute::cpu_kernel_count(); ++i) {
+    if (compute::cpu_kernels_at(i).name == name) return {};
+    core::append(accepted, core::sentence(i == 0 ? "" : ", ", compute::cpu_kernels_at(i).name));
+  }
+  return core::sentence("there are no kernels for \"", name, "\" on this machine; there are ",
+                        accepted);
+}
+
+std::string missing_dense(std::string_view name) {
+  if (name != "openblas") {
+    return core::sentence("there is no GEMM plug-in \"", name, "\"; there is \"openblas\"");
+  }
+  try {
+    (void)shardrec::dense::gemm();
+    return {};
+  } catch (const core::Error& error) {
+    if (error.status() != SHARDREC_UNSUPPORTED) throw;
+    return error.sentence();
+  }
+}
+
+std::string missing(shardrec_capability kind, std::string_view name) {
+  switch (kind) {
+    case SHARDREC_CAPABILITY_ENGINE:
+      return shardrec::comm::missing_engine(std::string(name));
+    case SHARDREC_CAPABILITY_DEVICE:
+      return missing_device(name);
+    case SHARDREC_CAPABILITY_CPU_TARGET:
+      return missing_cpu_target(name);
+    case SHARDREC_CAPABILITY_DENSE:
+      return missing_dense(name);
+    default:
+      refuse_value("kind", static_cast<int64_t>(kind), "a shardrec_capability, 0 to 3,");
   }
 }
 
@@ -81,6 +134,19 @@ shardrec_status shardrec_capabilities_json(char** out_text) {
     }
     json.end_object();
     *out_text = copy_text(json.str());
+  });
+}
+
+shardrec_status shardrec_available(shardrec_capability kind, const char* name,
+                                   int32_t* out_available, char** out_reason) {
+  return guard([&] {
+    require_out(out_available, "out_available");
+    compute::require_cpu_target();
+    std::string reason = missing(kind, require_text(name, "name"));
+    if (!core::is_utf8(reason)) reason = "a plug-in cannot be used";  // paths in it may be anything
+    OutText text(out_reason, reason);
+    *out_available = reason.empty() ? 1 : 0;
+    text.give();
   });
 }
 

@@ -1,5 +1,6 @@
 #include "shardrec/model.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,20 +10,10 @@
 #include "objects/model_object.h"
 #include "options.h"
 #include "plan/find.h"
+#include "structs.h"
 
 using namespace shardrec::capi;
-namespace core = shardrec::core;
 namespace plan = shardrec::plan;
-
-namespace {
-
-void count(const shardrec_model* model, int32_t* out, size_t (*of)(const plan::Model&)) {
-  const auto use = enter(model, Access::kExclusive);
-  require_out(out, "out");
-  *out = static_cast<int32_t>(of(*use));
-}
-
-}  // namespace
 
 shardrec_status shardrec_model_create(const shardrec_options* options, shardrec_model** out) {
   return guard([&] {
@@ -55,18 +46,14 @@ shardrec_status shardrec_model_add_feature(shardrec_model* model, int32_t table,
   });
 }
 
-shardrec_status shardrec_model_set_optimizer(shardrec_model* model,
+shardrec_status shardrec_model_set_optimizer(shardrec_model* model, int32_t table,
                                              const shardrec_options* options) {
   return guard([&] {
     const auto use = enter(model, Access::kExclusive);
-    plan::set_optimizer(*use, optimizer_from(read_options(options, SHARDREC_OPTIONS_OPTIMIZER)));
-  });
-}
-
-shardrec_status shardrec_model_set_table_optimizer(shardrec_model* model, int32_t table,
-                                                   const shardrec_options* options) {
-  return guard([&] {
-    const auto use = enter(model, Access::kExclusive);
+    if (table == SHARDREC_ALL_TABLES) {
+      plan::set_optimizer(*use, optimizer_from(read_options(options, SHARDREC_OPTIONS_OPTIMIZER)));
+      return;
+    }
     std::optional<plan::Optimizer> optimizer;
     if (options != nullptr) {
       optimizer = optimizer_from(read_options(options, SHARDREC_OPTIONS_OPTIMIZER));
@@ -75,23 +62,59 @@ shardrec_status shardrec_model_set_table_optimizer(shardrec_model* model, int32_
   });
 }
 
-shardrec_status shardrec_model_table_count(const shardrec_model* model, int32_t* out) {
-  return guard([&] { count(model, out, [](const plan::Model& m) { return m.tables.size(); }); });
+shardrec_status shardrec_model_info(const shardrec_model* model, shardrec_model_size* out) {
+  return guard([&] {
+    const auto use = enter(model, Access::kExclusive);
+    const plan::OutputLayout layout = plan::output_layout(*use);
+    write_struct(out, "out",
+                 shardrec_model_size{.struct_size = sizeof(shardrec_model_size),
+                                     .tables = static_cast<int32_t>(use->tables.size()),
+                                     .features = static_cast<int32_t>(use->features.size()),
+                                     .sequences = static_cast<int32_t>(layout.sequences.size()),
+                                     .reserved = 0,
+                                     .width = layout.width});
+  });
 }
 
-shardrec_status shardrec_model_feature_count(const shardrec_model* model, int32_t* out) {
-  return guard([&] { count(model, out, [](const plan::Model& m) { return m.features.size(); }); });
+shardrec_status shardrec_model_table(const shardrec_model* model, int32_t table,
+                                     shardrec_table* out, char** out_name) {
+  return guard([&] {
+    const auto use = enter(model, Access::kExclusive);
+    const plan::Table& found = plan::find_model_table(*use, table);
+    const plan::Optimizer& optimizer = use->optimizer_of(table);
+    const auto features = std::ranges::count(use->features, table, &plan::Feature::table);
+    OutText name(out_name, found.name);
+    write_struct(
+        out, "out",
+        shardrec_table{.struct_size = sizeof(shardrec_table),
+                       .rows = found.rows,
+                       .dim = found.dim,
+                       .dtype = found.dtype,
+                       .optimizer = optimizer.kind,
+                       .learning_rate = optimizer.learning_rate,
+                       .states = static_cast<int32_t>(plan::states_of(optimizer.kind).size()),
+                       .features = static_cast<int32_t>(features)});
+    name.give();
+  });
 }
 
-shardrec_status shardrec_model_feature_columns(const shardrec_model* model, int32_t feature,
-                                               int64_t* out_column, int64_t* out_columns,
-                                               int64_t* out_width) {
+shardrec_status shardrec_model_feature(const shardrec_model* model, int32_t feature,
+                                       shardrec_feature* out, char** out_name) {
   return guard([&] {
     const auto use = enter(model, Access::kExclusive);
     const plan::FeatureColumns columns = plan::find_feature_columns(*use, feature);
-    if (out_column != nullptr) *out_column = columns.first;
-    if (out_columns != nullptr) *out_columns = columns.count;
-    if (out_width != nullptr) *out_width = columns.output_width;
+    const plan::Feature& found = use->features[static_cast<size_t>(feature)];
+    OutText name(out_name, found.name);
+    write_struct(out, "out",
+                 shardrec_feature{.struct_size = sizeof(shardrec_feature),
+                                  .table = found.table,
+                                  .pooling = found.pooling,
+                                  .output = columns.output,
+                                  .reserved = 0,
+                                  .column = columns.first,
+                                  .columns = columns.count,
+                                  .width = columns.output_width});
+    name.give();
   });
 }
 

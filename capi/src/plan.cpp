@@ -16,15 +16,6 @@ namespace core = shardrec::core;
 namespace plan = shardrec::plan;
 namespace planner = shardrec::planner;
 
-namespace {
-
-template <class Value>
-void give(Value* out, Value value) {
-  if (out != nullptr) *out = value;
-}
-
-}  // namespace
-
 shardrec_status shardrec_topology_create(int32_t ranks, int32_t ranks_per_node,
                                          const shardrec_options* options, shardrec_topology** out) {
   return guard([&] {
@@ -136,24 +127,18 @@ shardrec_status shardrec_plan_box(const shardrec_plan* plan, int32_t table, int3
                                   shardrec_box* out) {
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
-    const plan::Box& found = plan::find_box(use->plan, use->model, table, box);
+    const plan::Box found = plan::find_box_or_copy(use->plan, use->model, table, box);
+    const plan::Bytes bytes = plan::find_box_bytes(use->plan, use->model, table, box);
     write_struct(out, "out",
                  shardrec_box{.struct_size = sizeof(shardrec_box),
                               .rank = found.rank,
+                              .reserved = 0,
                               .row = found.cells.row,
                               .rows = found.cells.rows,
                               .col = found.cells.col,
-                              .cols = found.cells.cols});
-  });
-}
-
-shardrec_status shardrec_plan_box_bytes(const shardrec_plan* plan, int32_t table, int32_t box,
-                                        int64_t* out_weights, int64_t* out_states) {
-  return guard([&] {
-    const auto use = enter(plan, Access::kExclusive);
-    const plan::Bytes bytes = plan::find_box_bytes(use->plan, use->model, table, box);
-    give(out_weights, bytes.weights);
-    give(out_states, bytes.states);
+                              .cols = found.cells.cols,
+                              .weight_bytes = bytes.weights,
+                              .state_bytes = bytes.states});
   });
 }
 

@@ -136,15 +136,17 @@ static void *serve(void *argument) {
 /* Opens the scorer and asks it for what a line must have. */
 static int open_model(service *all, const char *directory) {
   shardrec_served served = {.struct_size = sizeof served};
+  shardrec_model_size size = {.struct_size = sizeof size};
   shardrec_model *model = NULL;
   const int good = !shardrec_scorer_open(directory, -1, NULL, NULL, &all->scorer) &&
                    !shardrec_scorer_info(all->scorer, &served) &&
                    !shardrec_scorer_model(all->scorer, &model) &&
-                   !shardrec_model_feature_count(model, &all->features);
+                   !shardrec_model_info(model, &size);
   if (!good) fprintf(stderr, "%s\n", shardrec_last_error());
   if (good && served.scores != 1) fprintf(stderr, "%s: not one score a sample\n", directory);
   shardrec_model_destroy(&model);
   all->dense_columns = served.dense_columns;
+  all->features = size.features;
   return good && served.scores == 1;
 }
 

@@ -19,6 +19,16 @@ void require_box(const Model& model, int32_t table, int32_t box, size_t boxes) {
 
 }  // namespace
 
+const Table& find_model_table(const Model& model, int32_t table) {
+  const auto count = static_cast<int64_t>(model.tables.size());
+  if (table < 0 || table >= count) {
+    core::fail(SHARDREC_NOT_FOUND,
+               core::sentence("there is no table ", table, "; the model has ", count, " tables"),
+               {.value = table, .limit = count});
+  }
+  return model.tables[static_cast<size_t>(table)];
+}
+
 const TablePlan& find_table(const Plan& plan, int32_t table) {
   const auto count = static_cast<int64_t>(plan.tables.size());
   if (table < 0 || table >= count) {
@@ -33,6 +43,12 @@ const Box& find_box(const Plan& plan, const Model& model, int32_t table, int32_t
   const TablePlan& found = find_table(plan, table);
   require_box(model, table, box, found.boxes.size());
   return found.boxes[static_cast<size_t>(box)];
+}
+
+Box find_box_or_copy(const Plan& plan, const Model& model, int32_t table, int32_t box) {
+  if (!find_table(plan, table).replicated) return find_box(plan, model, table, box);
+  require_box(model, table, box, 1);
+  return {.rank = -1, .cells = model.tables[static_cast<size_t>(table)].cells()};
 }
 
 Bytes find_box_bytes(const Plan& plan, const Model& model, int32_t table, int32_t box) {
@@ -55,7 +71,8 @@ FeatureColumns find_feature_columns(const Model& model, int32_t feature) {
   const Feature& found = model.features[index];
   const OutputLayout layout = output_layout(model);
   const int64_t dim = model.tables[static_cast<size_t>(found.table)].dim;
-  return {.first = layout.column[index],
+  return {.output = layout.output[index],
+          .first = layout.column[index],
           .count = dim,
           .output_width = found.pooling == SHARDREC_POOLING_NONE ? dim : layout.width};
 }

@@ -39,9 +39,8 @@ struct Outcome {
 
 // Calls that do not succeed in this test: they need a rendezvous or environment variables, measure for
 // seconds, or need a device. For these the test only checks that they are not refused because of NULL.
-const std::set<std::string> kCannotSucceed = {"shardrec_comm_create",
-                                              "shardrec_comm_create_from_env",
-                                              "shardrec_probe_json", "shardrec_probe_device_json"};
+const std::set<std::string> kCannotSucceed = {
+    "shardrec_comm_create", "shardrec_comm_create_from_env", "shardrec_probe_json"};
 // NULL is accepted with ENGINE_MPI only.
 const char* const kNullWithMpi = "shardrec_comm_create.token";
 // What leaves the error of the thread alone, so that no sentence says what is NULL.

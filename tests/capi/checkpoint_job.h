@@ -79,7 +79,7 @@ inline shardrec::Model make_model() {
   model.set_optimizer(adam);
   shardrec::Options rowwise(SHARDREC_OPTIONS_OPTIMIZER);
   rowwise.set(SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD);
-  model.set_table_optimizer(1, rowwise);
+  model.set_optimizer(1, rowwise);
   return model;
 }
 
@@ -111,7 +111,7 @@ class Job {
         layers(stack ? std::move(*stack) : make_layers()),
         ddp(comm),
         rank_(comm.rank()) {
-    for (int32_t p = 0; p < layers.parameter_count(); ++p) {
+    for (int32_t p = 0; p < layers.info().parameters; ++p) {
       const auto parameter = layers.parameter(p);
       ddp.add("layer" + std::to_string(p), parameter.value, parameter.gradient);
     }
@@ -174,7 +174,7 @@ class Job {
   }
   std::vector<float> dense_state() {
     std::vector<float> all;
-    for (int32_t p = 0; p < layers.parameter_count(); ++p) {
+    for (int32_t p = 0; p < layers.info().parameters; ++p) {
       const shardrec_tensor value = *layers.parameter(p).value.get();
       int64_t count = 1;
       for (int d = 0; d < value.ndim; ++d) count *= value.shape[d];

@@ -42,7 +42,7 @@ class RandomWorld {
       model.add_feature(table, "feature " + std::to_string(t));
       Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
       optimizer.set(SHARDREC_OPTION_OPTIMIZER, optimizers_[t]);
-      model.set_table_optimizer(table, optimizer);
+      model.set_optimizer(table, optimizer);
     }
     return model;
   }

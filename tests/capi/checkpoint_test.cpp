@@ -61,7 +61,10 @@ TEST_P(Resumed, TrainingHasTheBitsOfOneThatWasNotStopped) {
     auto mesh = mesh_of(comm);
     Checkpoint checkpoint(comm, directory.path());
     ASSERT_TRUE(checkpoint.try_open());
-    EXPECT_EQ(checkpoint.step(), 3);
+    const shardrec_opened opened = checkpoint.info();
+    EXPECT_EQ(opened.step, 3);
+    EXPECT_EQ(opened.ranks, comm.size());
+    EXPECT_EQ(opened.format, 2);
     const Options options = mlp_options();
     Job job(comm, mesh ? &*mesh : nullptr, checkpoint.model("tables"), checkpoint.plan("tables"),
             checkpoint.mlp("layers", options));
@@ -145,7 +148,6 @@ TEST(CheckpointApi, ALoadThatFailsHalfwayIsRefusedUntilOneSucceeds) {
     };
     expect_refused([&] { job.begin_empty(); });
     expect_refused([&] { job.state(); });
-    expect_refused([&] { job.tables.save(directory.path("flat")); });
     expect_refused([&] { tables_only.commit(9); });
     tables_only.open(1);
     tables_only.load();
@@ -194,8 +196,10 @@ TEST(CheckpointApi, ALoadEndsTheBatchThatIsBehindForward) {
   Directory directory;
   run(2, [&](Comm& comm, int rank) {
     TablesInSteps job(comm);
-    const std::string saved = directory.path("tables");
-    job.tables.save(saved);
+    Checkpoint saved(comm, directory.path("tables"));
+    saved.add("tables", job.tables);
+    saved.commit(0);
+    saved.open();
     const std::vector<float> rows = job.rows();
     using Call = void (*)(shardrec::Lookup&);
     const Call backward = [](shardrec::Lookup& lookup) { lookup.backward(); };
@@ -208,7 +212,7 @@ TEST(CheckpointApi, ALoadEndsTheBatchThatIsBehindForward) {
       job.begin();
       job.forward();
       job.set_gradient();
-      job.tables.load(saved);
+      saved.load();
       std::string sentence;
       // Ranks that skip need not wait for those that do not.
       const Call own = call == skip && rank == 1 ? backward : call;
@@ -226,14 +230,14 @@ TEST(CheckpointApi, ALoadEndsTheBatchThatIsBehindForward) {
     job.set_gradient();
     if (rank == 1) job.lookup.send_gradients();
     std::string sentence;
-    EXPECT_EQ(status_of([&] { job.tables.load(saved); }, &sentence), SHARDREC_INVALID_STATE);
+    EXPECT_EQ(status_of([&] { saved.load(); }, &sentence), SHARDREC_INVALID_STATE);
     EXPECT_NE(sentence.find("gradients of a lookup are under way"), std::string::npos) << sentence;
     job.lookup.backward();
     const std::vector<float> trained = job.rows();
     EXPECT_NE(trained, rows);
     // A batch that has only begun sees what is loaded.
     job.begin();
-    job.tables.load(saved);
+    saved.load();
     job.forward();
     job.set_gradient();
     job.lookup.backward();
@@ -251,22 +255,18 @@ TEST(CheckpointApi, ReplicasAreAveragedBeforeOneIsSaved) {
     checkpoint.add("tables", job.tables);
     job.step(0);
     EXPECT_EQ(status_of([&] { checkpoint.commit(1); }), SHARDREC_INVALID_STATE);
-    EXPECT_EQ(status_of([&] { job.tables.save(directory.path("flat")); }), SHARDREC_INVALID_STATE);
     job.tables.sync_replicas();
-    job.tables.save(directory.path("flat"));
     checkpoint.commit(1);
     const auto saved = job.state();
     job.step(1);
     // All replicas are filled, also those that wrote nothing.
-    job.tables.load(directory.path("flat"));
+    checkpoint.open();
+    checkpoint.load();
     auto loaded = job.state();
     const size_t tables = loaded.size() - job.dense_state().size();
     EXPECT_TRUE(std::equal(loaded.begin(), loaded.begin() + static_cast<std::ptrdiff_t>(tables),
                            saved.begin()))
         << "rank " << rank;
-    // One of two that save to one directory is refused.
-    EXPECT_EQ(status_of([&] { job.tables.save(directory.path("flat")); }),
-              SHARDREC_INVALID_ARGUMENT);
   });
 }
 
@@ -279,18 +279,20 @@ TEST(CheckpointApi, AHandleReadsAndWritesNothingBeforeItsFirstCall) {
   });
 }
 
-TEST(CheckpointApi, ASaveLeavesOtherFilesOfItsDirectoryAlone) {
+TEST(CheckpointApi, ACommitLeavesOtherFilesOfItsRootAlone) {
   Directory directory;
   const std::string notes = directory.path("flat/notes.txt");
   std::filesystem::create_directory(directory.path("flat"));
   std::ofstream(notes) << "keep me";
   run(2, [&](Comm& comm, int) {
     TablesInSteps job(comm);
-    job.tables.save(directory.path("flat"));
+    Checkpoint checkpoint(comm, directory.path("flat"));
+    checkpoint.add("tables", job.tables);
+    checkpoint.commit(0);
   });
   std::ifstream file(notes);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "keep me");
-  EXPECT_TRUE(std::filesystem::exists(directory.path("flat/manifest.json")));
+  EXPECT_TRUE(std::filesystem::exists(directory.path("flat/LATEST")));
 }
 
 TEST(CheckpointApi, AHostTensorThatIsDamagedIsRefusedAndNotWritten) {
@@ -366,19 +368,26 @@ TEST(CheckpointApi, WhatIsAddedIsWrittenByEveryLaterCommit) {
   });
 }
 
-TEST(CheckpointApi, OpensWhatACollectionSaved) {
+// As release 0.1 wrote it: one collection of the name "".
+TEST(CheckpointApi, OpensADirectoryThatIsACheckpointItself) {
   Directory directory;
-  run(2, [&](Comm& comm, int) {
+  run(2, [&](Comm& comm, int rank) {
     const shardrec::Model model = make_model();
     Job job(comm, nullptr, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
     job.step(0);
     const auto saved = job.state();
-    job.tables.save(directory.path("flat"));
+    Checkpoint written(comm, directory.path("run"));
+    written.add("", job.tables);
+    written.commit(1);
+    if (rank == 0) {
+      std::filesystem::rename(directory.path("run/step_000000000001"), directory.path("flat"));
+    }
+    comm.barrier();
     job.step(1);
     Checkpoint checkpoint(comm, directory.path("flat"));
     checkpoint.add("", job.tables);
     checkpoint.open();
-    EXPECT_EQ(checkpoint.step(), 1);
+    EXPECT_EQ(checkpoint.info().step, 1);
     checkpoint.load();
     const auto loaded = job.state();
     EXPECT_TRUE(std::equal(loaded.begin(),
@@ -472,11 +481,12 @@ TEST(CheckpointApi, HostTensorsAreOfEachRank) {
     checkpoint.commit(0);
     checkpoint.open();
     for (int32_t from = 0; from < 2; ++from) {
-      const shardrec_tensor info = *checkpoint.tensor_info("settings", from).get();
+      const shardrec_tensor info = *checkpoint.tensor_info("settings", from).tensor.get();
       EXPECT_EQ(info.dtype, SHARDREC_UINT8);
       EXPECT_EQ(info.ndim, 1);
       EXPECT_EQ(info.shape[0], 3);
       EXPECT_EQ(info.data, nullptr);
+      EXPECT_EQ(checkpoint.tensor_info("settings", from).bytes, 3);
       std::vector<uint8_t> read(3);
       checkpoint.get_tensor("settings", from, read);
       EXPECT_EQ(read, (std::vector<uint8_t>{1, 2, static_cast<uint8_t>(from)}));
@@ -487,7 +497,7 @@ TEST(CheckpointApi, HostTensorsAreOfEachRank) {
     EXPECT_EQ(status_of([&] { checkpoint.get_tensor("only here", 0, values); }),
               SHARDREC_NOT_FOUND);
     EXPECT_EQ(status_of([&] { checkpoint.tensor_info("gone", 0); }), SHARDREC_NOT_FOUND);
-    EXPECT_EQ(checkpoint.tensor_info("nothing", 0).size(0), 0);
+    EXPECT_EQ(checkpoint.tensor_info("nothing", 0).tensor.size(0), 0);
     std::vector<double> other(3);
     EXPECT_EQ(status_of([&] { checkpoint.get_tensor("only here", 1, other); }),
               SHARDREC_INVALID_ARGUMENT);
@@ -504,7 +514,7 @@ TEST(CheckpointApi, RefusesWhatIsMisused) {
     EXPECT_EQ(status_of([&] { checkpoint.commit(0); }), SHARDREC_INVALID_STATE);
     EXPECT_EQ(status_of([&] { checkpoint.load(); }), SHARDREC_INVALID_STATE);
     EXPECT_EQ(status_of([&] { checkpoint.verify(); }), SHARDREC_INVALID_STATE);
-    EXPECT_EQ(status_of([&] { (void)checkpoint.step(); }), SHARDREC_INVALID_STATE);
+    EXPECT_EQ(status_of([&] { (void)checkpoint.info(); }), SHARDREC_INVALID_STATE);
     EXPECT_EQ(status_of([&] { checkpoint.model("tables"); }), SHARDREC_INVALID_STATE);
     EXPECT_EQ(status_of([&] { checkpoint.contents_json(); }), SHARDREC_INVALID_STATE);
     EXPECT_EQ(status_of([&] { checkpoint.open(); }), SHARDREC_NOT_FOUND);
@@ -580,11 +590,11 @@ TEST(CheckpointApi, DirectoriesThatDifferBetweenRanksAreBothNamed) {
     };
     expect_both([&] { checkpoint.commit(1); }, "commit");
     expect_both([&] { checkpoint.open(); }, "open");
-    expect_both([&] { job.tables.save(own); }, "save");
-    expect_both([&] { job.tables.load(own); }, "load");
     // Nothing is lost: they go on.
     job.step(0);
-    job.tables.save(directory.path("here"));
+    Checkpoint same(comm, directory.path("here"));
+    add_all(same, job);
+    same.commit(1);
     comm.barrier();
     EXPECT_FALSE(std::filesystem::exists(directory.path("there")));
   });

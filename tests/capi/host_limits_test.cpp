@@ -66,8 +66,8 @@ int use_kernels() {
   };
   char* text = nullptr;
   if (!refused(shardrec_capabilities_json(&text))) return 2;
-  if (!refused(shardrec_probe_cached_json(&text))) return 3;
-  if (!refused(shardrec_probe_json(1, nullptr, &text))) return 4;
+  if (!refused(shardrec_probe_json(nullptr, 0, 1, nullptr, &text))) return 3;
+  if (!refused(shardrec_probe_json(nullptr, 1, 0, nullptr, &text))) return 4;
   Owned<shardrec_interaction, shardrec_interaction_destroy> layer;
   if (!refused(shardrec_interaction_create(2, 8, nullptr, layer.out()))) return 5;
   Owned<shardrec_mlp, shardrec_mlp_destroy> mlp;

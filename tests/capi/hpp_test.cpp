@@ -65,7 +65,7 @@ TEST(Hpp, ErrorsCarryStatusSentenceAndParts) {
     EXPECT_EQ(error.rank(), std::nullopt);
     EXPECT_EQ(error.feature(), "");
   }
-  EXPECT_EQ(model.table_count(), 1);
+  EXPECT_EQ(model.info().tables, 1);
   EXPECT_THROW(model.add_table(std::string_view("a\0b", 3), 1, 1), std::invalid_argument);
 }
 
@@ -259,11 +259,16 @@ TEST(Hpp, ViewsStandForContainersSpansAndPointers) {
 TEST(Hpp, ParametersOfLayersAreViewsOfTheirMemory) {
   shardrec::Mlp layers(3);
   layers.add_linear(2);
-  ASSERT_EQ(layers.parameter_count(), 2);
+  ASSERT_EQ(layers.info().parameters, 2);
   EXPECT_EQ(layers.parameter(0).value.elements(), 6);
   layers.parameter(1).value.data<float>()[1] = 5;
   EXPECT_EQ(layers.parameter(1).value.data<float>()[1], 5);
   EXPECT_EQ(layers.parameter(1).gradient.size(0), 2);
+  EXPECT_THROW((void)layers.state(0, 0), shardrec::Error);  // SGD has none
+  shardrec::Mlp adagrad(3, shardrec::MlpOptions().optimizer(SHARDREC_OPTIMIZER_ADAGRAD));
+  adagrad.add_linear(2);
+  EXPECT_EQ(adagrad.info().states, 1);
+  EXPECT_EQ(adagrad.state(0, 0).elements(), 6);
 }
 
 // Rank 1 fails; rank 0, which waits for it, is told. What the caller sees is rank 1's failure.
@@ -340,8 +345,8 @@ TEST(Hpp, PlansForTopologiesAndMeshes) {
   shardrec::Model model;
   model.add_table("t", 10, 2, shardrec::TableOptions().allowed_ranks("2-3"));
   const shardrec::Plan plan(model, topology);
-  EXPECT_EQ(plan.box_bytes(0, 0).weights + plan.box_bytes(0, 1).weights, 80);
-  EXPECT_EQ(plan.box_bytes(0, 0).states, 0);
+  EXPECT_EQ(plan.box(0, 0).weight_bytes + plan.box(0, 1).weight_bytes, 80);
+  EXPECT_EQ(plan.box(0, 0).state_bytes, 0);
   shardrec::run(2, [](shardrec::Comm& comm) {
     shardrec::Model small;
     small.add_table("t", 10, 2);
@@ -362,12 +367,16 @@ TEST(Hpp, TrainsAStepOnTwoRanks) {
         model.add_table("t", 10, 2, shardrec::TableOptions().init(SHARDREC_INIT_ZEROS));
     model.add_feature(table, "f", SHARDREC_POOLING_SUM);
     model.set_optimizer(shardrec::OptimizerOptions().learning_rate(0.5));
-    EXPECT_EQ(model.columns(0).width, 2);
+    EXPECT_EQ(model.feature(0).width, 2);
+    EXPECT_EQ(model.feature(0).name, "f");
+    EXPECT_EQ(model.table(0).name, "t");
     const auto plan =
         shardrec::Plan::collective(comm, model, shardrec::PlanOptions().sharding("row_wise"));
     EXPECT_EQ(plan.box_count(table), 2);
     EXPECT_EQ(plan.box(table, 1).row, 5);
     shardrec::Collection tables(comm, model, plan);
+    EXPECT_EQ(tables.model().to_json(), model.to_json());
+    EXPECT_EQ(tables.plan().to_json(), plan.to_json());
     shardrec::Lookup lookup(tables);
 
     // Rank 0 looks up rows {1} and {1, 7}; rank 1 row {7}.
@@ -502,7 +511,7 @@ TEST(Hpp, WhatMayNotBeThereIsEmpty) {
     EXPECT_THROW(checkpoint.tensor_info("other"), shardrec::Error);
     const auto info = checkpoint.find_tensor_info("note");
     ASSERT_TRUE(info);
-    std::string note(static_cast<size_t>(info->elements()), ' ');
+    std::string note(static_cast<size_t>(info->tensor.elements()), ' ');
     checkpoint.get_tensor("note", 0, note);
     EXPECT_EQ(note, "abc");
   });

@@ -13,17 +13,19 @@ namespace shardrec::test {
 namespace {
 
 TEST_F(Malformed, HandlesOfEveryKind) {
+  shardrec_model_size out_size{};
+  out_size.struct_size = sizeof out_size;
   auto* garbage = std::bit_cast<shardrec_model*>(uint64_t{0xdeadbeefcafef00d});
   auto* garbage_comm = std::bit_cast<shardrec_comm*>(uint64_t{8});
   expect_refused({
-      {"NULL model", [&] { return shardrec_model_table_count(nullptr, &out32); },
+      {"NULL model", [&] { return shardrec_model_info(nullptr, &out_size); },
        SHARDREC_INVALID_HANDLE, "the handle is NULL; a shardrec_model is needed"},
-      {"garbage model", [&] { return shardrec_model_table_count(garbage, &out32); },
+      {"garbage model", [&] { return shardrec_model_info(garbage, &out_size); },
        SHARDREC_INVALID_HANDLE, "no handle of this library; a shardrec_model is needed"},
       {"plan as a model",
-       [&] { return shardrec_model_table_count(as<shardrec_model>(plan.get()), &out32); },
+       [&] { return shardrec_model_info(as<shardrec_model>(plan.get()), &out_size); },
        SHARDREC_INVALID_HANDLE, "this is a shardrec_plan; a shardrec_model is needed"},
-      {"closed model", [&] { return shardrec_model_table_count(closed_model(), &out32); },
+      {"closed model", [&] { return shardrec_model_info(closed_model(), &out_size); },
        SHARDREC_CLOSED, "this shardrec_model was destroyed"},
       {"closed model to plan_create",
        [&] { return shardrec_plan_create(closed_model(), topology, nullptr, &out_plan); },
@@ -42,7 +44,7 @@ TEST_F(Malformed, HandlesOfEveryKind) {
        SHARDREC_INVALID_HANDLE, "this is a shardrec_comm; a shardrec_local is needed"},
       {"NULL topology to JSON", [&] { return shardrec_topology_to_json(nullptr, nullptr); },
        SHARDREC_INVALID_HANDLE, "a shardrec_topology is needed"},
-      {"NULL plan", [&] { return shardrec_plan_box_bytes(nullptr, 0, 0, nullptr, nullptr); },
+      {"NULL plan", [&] { return shardrec_plan_box(nullptr, 0, 0, nullptr); },
        SHARDREC_INVALID_HANDLE, "a shardrec_plan is needed"},
       {"NULL topology", [&] { return shardrec_plan_create(model, nullptr, nullptr, &out_plan); },
        SHARDREC_INVALID_HANDLE, "a shardrec_topology is needed"},
@@ -53,7 +55,8 @@ TEST_F(Malformed, HandlesOfEveryKind) {
        SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_options is needed"},
       {"garbage options",
        [&] {
-         return shardrec_model_set_optimizer(model, std::bit_cast<shardrec_options*>(uint64_t{1}));
+         return shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES,
+                                             std::bit_cast<shardrec_options*>(uint64_t{1}));
        },
        SHARDREC_INVALID_HANDLE, "a shardrec_options is needed"},
       {"NULL options", [&] { return shardrec_options_set_i64(nullptr, SHARDREC_OPTION_SEED, 1); },
@@ -135,9 +138,11 @@ TEST_F(Malformed, OutParametersThatAreMissing) {
   expect_refused({
       {"model_create", [&] { return shardrec_model_create(nullptr, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"model_table_count", [&] { return shardrec_model_table_count(model, nullptr); },
+      {"model_info", [&] { return shardrec_model_info(model, nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "out is NULL"},
+      {"model_table", [&] { return shardrec_model_table(model, 0, nullptr, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"model_feature_count", [&] { return shardrec_model_feature_count(model, nullptr); },
+      {"model_feature", [&] { return shardrec_model_feature(model, 0, nullptr, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
       {"model_to_json", [&] { return shardrec_model_to_json(model, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
@@ -190,6 +195,8 @@ TEST_F(Malformed, DestroyTakesAnything) {
   shardrec_model_destroy(nullptr);
   shardrec_model* none = nullptr;
   shardrec_model_destroy(&none);
+  shardrec_model_size out_size{};
+  out_size.struct_size = sizeof out_size;
   auto* garbage = std::bit_cast<shardrec_model*>(uint64_t{0xdeadbeefcafef00d});
   shardrec_model_destroy(&garbage);
   EXPECT_EQ(garbage, nullptr);

@@ -235,7 +235,7 @@ TEST_F(Malformed, Models) {
        "name is NULL"},
       {"unknown pooling", [&] { return feature(1, "f", 7); }, SHARDREC_INVALID_ARGUMENT, "7"},
       {"optimizer options of another kind",
-       [&] { return shardrec_model_set_optimizer(model, table_options); },
+       [&] { return shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, table_options); },
        SHARDREC_INVALID_ARGUMENT, "kind TABLE; kind OPTIMIZER is accepted"},
       {"a weight decay that the optimizer does not take",
        [&] {
@@ -243,21 +243,21 @@ TEST_F(Malformed, Models) {
          EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, options.out()));
          EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_OPTIMIZER, "adam"));
          EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_WEIGHT_DECAY_MODE, "l2"));
-         return shardrec_model_set_optimizer(model, options);
+         return shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options);
        },
        SHARDREC_UNSUPPORTED, "adam has no weight_decay_mode l2"},
       {"an optimizer for no table",
-       [&] { return shardrec_model_set_table_optimizer(model, -1, nullptr); }, SHARDREC_NOT_FOUND,
-       "no table -1"},
+       [&] { return shardrec_model_set_optimizer(model, -2, nullptr); }, SHARDREC_NOT_FOUND,
+       "no table -2"},
       {"a table's optimizer of another kind",
-       [&] { return shardrec_model_set_table_optimizer(model, 0, table_options); },
+       [&] { return shardrec_model_set_optimizer(model, 0, table_options); },
        SHARDREC_INVALID_ARGUMENT, "kind TABLE; kind OPTIMIZER is accepted"},
-      {"columns of no feature",
-       [&] { return shardrec_model_feature_columns(model, 1, &out64, &out64, &out64); },
+      {"no feature", [&] { return shardrec_model_feature(model, 1, nullptr, nullptr); },
        SHARDREC_NOT_FOUND, "no feature 1"},
-      {"columns of a negative feature",
-       [&] { return shardrec_model_feature_columns(model, -1, &out64, &out64, &out64); },
+      {"a negative feature", [&] { return shardrec_model_feature(model, -1, nullptr, nullptr); },
        SHARDREC_NOT_FOUND, "no feature -1"},
+      {"no table", [&] { return shardrec_model_table(model, 2, nullptr, nullptr); },
+       SHARDREC_NOT_FOUND, "no table 2"},
       {"NULL JSON", [&] { return shardrec_model_from_json(nullptr, &out_model); },
        SHARDREC_INVALID_ARGUMENT, "json is NULL"},
       {"no JSON", [&] { return shardrec_model_from_json("{", &out_model); },

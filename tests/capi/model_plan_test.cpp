@@ -42,7 +42,7 @@ Model some_model() {
                                                 {SHARDREC_OPTION_WEIGHT_DECAY_MODE, "decouple"},
                                                 {SHARDREC_OPTION_MAX_GRADIENT, "3"},
                                                 {SHARDREC_OPTION_ROW_STATISTICS, "shard"}});
-  EXPECT_OK(shardrec_model_set_optimizer(model, optimizer));
+  EXPECT_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, optimizer));
   const Options table = options_with(SHARDREC_OPTIONS_TABLE, {{SHARDREC_OPTION_INIT_MIN, "-0.25"},
                                                               {SHARDREC_OPTION_INIT_MAX, "0.125"}});
   int32_t index = -1;
@@ -59,22 +59,130 @@ Model some_model() {
 
 TEST(Model, OutputColumnsAreTableMajor) {
   const Model model = some_model();
-  int32_t count = 0;
-  EXPECT_OK(shardrec_model_table_count(model, &count));
-  EXPECT_EQ(count, 2);
-  EXPECT_OK(shardrec_model_feature_count(model, &count));
-  EXPECT_EQ(count, 3);
   const std::vector<std::pair<int64_t, int64_t>> expected = {{64, 8}, {0, 64}, {72, 8}};
   for (int32_t feature = 0; feature < 3; ++feature) {
-    int64_t column = -1;
-    int64_t columns = -1;
-    int64_t width = -1;
-    EXPECT_OK(shardrec_model_feature_columns(model, feature, &column, &columns, &width));
-    EXPECT_EQ(column, expected[static_cast<size_t>(feature)].first);
-    EXPECT_EQ(columns, expected[static_cast<size_t>(feature)].second);
-    EXPECT_EQ(width, 80);
+    shardrec_feature out{};
+    out.struct_size = sizeof out;
+    EXPECT_OK(shardrec_model_feature(model, feature, &out, nullptr));
+    EXPECT_EQ(out.column, expected[static_cast<size_t>(feature)].first);
+    EXPECT_EQ(out.columns, expected[static_cast<size_t>(feature)].second);
+    EXPECT_EQ(out.width, 80);
   }
-  EXPECT_OK(shardrec_model_feature_columns(model, 0, nullptr, nullptr, nullptr));
+}
+
+// What the JSON says, without JSON.
+TEST(Model, TellsItsTablesAndFeatures) {
+  Model model = some_model();
+  const Options adam =
+      options_with(SHARDREC_OPTIONS_OPTIMIZER,
+                   {{SHARDREC_OPTION_OPTIMIZER, "adam"}, {SHARDREC_OPTION_LEARNING_RATE, "0.25"}});
+  ASSERT_OK(shardrec_model_set_optimizer(model, 1, adam));
+  const Options half = options_with(SHARDREC_OPTIONS_TABLE, {{SHARDREC_OPTION_DTYPE, "bfloat16"}});
+  ASSERT_OK(shardrec_model_add_table(model, "half", 7, 3, half, nullptr));
+  ASSERT_OK(shardrec_model_add_feature(model, 2, "clicks", SHARDREC_POOLING_NONE));
+  ASSERT_OK(shardrec_model_add_feature(model, 0, "views", SHARDREC_POOLING_NONE));
+
+  shardrec_model_size size{};
+  size.struct_size = sizeof size;
+  ASSERT_OK(shardrec_model_info(model, &size));
+  EXPECT_EQ(size.tables, 3);
+  EXPECT_EQ(size.features, 5);
+  EXPECT_EQ(size.sequences, 2);
+  EXPECT_EQ(size.reserved, 0);
+  EXPECT_EQ(size.width, 80);
+
+  const auto table = [&](int32_t index, const std::string& name, const shardrec_table& expected) {
+    shardrec_table out{};
+    out.struct_size = sizeof out;
+    char* text = nullptr;
+    ASSERT_OK(shardrec_model_table(model, index, &out, &text));
+    EXPECT_EQ(take(text), name);
+    EXPECT_EQ(out.rows, expected.rows);
+    EXPECT_EQ(out.dim, expected.dim);
+    EXPECT_EQ(out.dtype, expected.dtype);
+    EXPECT_EQ(out.optimizer, expected.optimizer);
+    EXPECT_EQ(out.learning_rate, expected.learning_rate);
+    EXPECT_EQ(out.states, expected.states);
+    EXPECT_EQ(out.features, expected.features);
+  };
+  table(0, "na\"me \xf0\x9f\x98\x80",
+        {.rows = 943,
+         .dim = 64,
+         .dtype = SHARDREC_FLOAT32,
+         .optimizer = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD,
+         .learning_rate = 0.1,
+         .states = 1,
+         .features = 2});
+  table(1, "item",
+        {.rows = int64_t{1} << 40,
+         .dim = 8,
+         .dtype = SHARDREC_FLOAT32,
+         .optimizer = SHARDREC_OPTIMIZER_ADAM,
+         .learning_rate = 0.25,
+         .states = 2,
+         .features = 2});
+  table(2, "half",
+        {.rows = 7,
+         .dim = 3,
+         .dtype = SHARDREC_BFLOAT16,
+         .optimizer = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD,
+         .learning_rate = 0.1,
+         .states = 1,
+         .features = 1});
+
+  const auto feature = [&](int32_t index, const std::string& name,
+                           const shardrec_feature& expected) {
+    shardrec_feature out{};
+    out.struct_size = sizeof out;
+    char* text = nullptr;
+    ASSERT_OK(shardrec_model_feature(model, index, &out, &text));
+    EXPECT_EQ(take(text), name);
+    EXPECT_EQ(out.table, expected.table);
+    EXPECT_EQ(out.pooling, expected.pooling);
+    EXPECT_EQ(out.output, expected.output);
+    EXPECT_EQ(out.reserved, 0);
+    EXPECT_EQ(out.column, expected.column);
+    EXPECT_EQ(out.columns, expected.columns);
+    EXPECT_EQ(out.width, expected.width);
+  };
+  feature(0, "item_id",
+          {.table = 1, .pooling = SHARDREC_POOLING_MEAN, .column = 64, .columns = 8, .width = 80});
+  feature(3, "clicks",
+          {.table = 2, .pooling = SHARDREC_POOLING_NONE, .output = 1, .columns = 3, .width = 3});
+  feature(4, "views",
+          {.table = 0, .pooling = SHARDREC_POOLING_NONE, .output = 2, .columns = 64, .width = 64});
+
+  // The optimizer of one table is the model's again.
+  ASSERT_OK(shardrec_model_set_optimizer(model, 1, nullptr));
+  table(1, "item",
+        {.rows = int64_t{1} << 40,
+         .dim = 8,
+         .dtype = SHARDREC_FLOAT32,
+         .optimizer = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD,
+         .learning_rate = 0.1,
+         .states = 1,
+         .features = 2});
+}
+
+TEST(Model, NoTableAndNoFeatureLeaveTheOutsAlone) {
+  const Model model = some_model();
+  shardrec_table table{.struct_size = sizeof table, .rows = -7};
+  shardrec_feature feature{.struct_size = sizeof feature, .width = -7};
+  char* name = nullptr;
+  for (const int32_t index : {-1, 2, 3, INT32_MAX}) {
+    EXPECT_EQ(shardrec_model_table(model, index, &table, &name), SHARDREC_NOT_FOUND) << index;
+    EXPECT_TRUE(contains(shardrec_last_error(), "the model has 2 tables")) << shardrec_last_error();
+    if (index == 2) continue;
+    EXPECT_EQ(shardrec_model_feature(model, index, &feature, &name), SHARDREC_NOT_FOUND) << index;
+    EXPECT_TRUE(contains(shardrec_last_error(), "the model has 3 features"))
+        << shardrec_last_error();
+  }
+  table.struct_size = 0;
+  EXPECT_EQ(shardrec_model_table(model, 0, &table, &name), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(shardrec_model_table(model, 0, nullptr, &name), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(table.rows, -7);
+  EXPECT_EQ(feature.width, -7);
+  EXPECT_EQ(name, nullptr);
 }
 
 TEST(Model, JsonHoldsEverythingAndReadsBack) {
@@ -235,7 +343,7 @@ TEST(Plan, BytesOfBoxesAreWhatACollectionTakes) {
       const Options options = options_with(
           SHARDREC_OPTIONS_OPTIMIZER,
           {{SHARDREC_OPTION_OPTIMIZER, optimizer}, {SHARDREC_OPTION_ROW_STATISTICS, statistics}});
-      ASSERT_OK(shardrec_model_set_optimizer(model, options));
+      ASSERT_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
       Topology topology;
       ASSERT_OK(shardrec_topology_create(1, 1, nullptr, topology.out()));
       Plan plan;
@@ -247,10 +355,9 @@ TEST(Plan, BytesOfBoxesAreWhatACollectionTakes) {
       int64_t expected = 0;
       for (const auto& [table, boxes] : {std::pair{0, 3}, std::pair{1, 1}}) {
         for (int32_t box = 0; box < boxes; ++box) {
-          int64_t weights = 0;
-          int64_t states = 0;
-          ASSERT_OK(shardrec_plan_box_bytes(plan, table, box, &weights, &states));
-          expected += weights + states;
+          shardrec_box out{};
+          ASSERT_OK(read_box(plan, table, box, &out));
+          expected += out.weight_bytes + out.state_bytes;
         }
       }
       Local group;
@@ -275,14 +382,75 @@ TEST(Plan, BytesAreOfBoxesThatThereAre) {
   Plan plan;
   ASSERT_OK(shardrec_plan_create_empty(model, topology, nullptr, plan.out()));
   ASSERT_OK(shardrec_plan_replicate(plan, 1, SHARDREC_REPLICATION_SAMPLES));
-  int64_t weights = -1;
-  int64_t states = -1;
-  EXPECT_EQ(shardrec_plan_box_bytes(plan, 0, 0, &weights, &states), SHARDREC_NOT_FOUND);
-  EXPECT_EQ(shardrec_plan_box_bytes(plan, 1, 1, &weights, &states), SHARDREC_NOT_FOUND);
-  EXPECT_EQ(shardrec_plan_box_bytes(plan, 2, 0, &weights, &states), SHARDREC_NOT_FOUND);
-  EXPECT_EQ(weights, -1);
-  EXPECT_EQ(states, -1);
-  EXPECT_OK(shardrec_plan_box_bytes(plan, 1, 0, nullptr, nullptr));
+  shardrec_box out{.weight_bytes = -1, .state_bytes = -1};
+  EXPECT_EQ(read_box(plan, 0, 0, &out), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(read_box(plan, 1, 1, &out), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(read_box(plan, 2, 0, &out), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(out.weight_bytes, -1);
+  EXPECT_EQ(out.state_bytes, -1);
+  // The copy of each rank.
+  ASSERT_OK(read_box(plan, 1, 0, &out));
+  EXPECT_EQ(out.rank, -1);
+  EXPECT_EQ(out.row, 0);
+  EXPECT_EQ(out.rows, int64_t{1} << 40);
+  EXPECT_EQ(out.col, 0);
+  EXPECT_EQ(out.cols, 8);
+  EXPECT_EQ(out.weight_bytes, (int64_t{1} << 40) * 8 * 4);
+  EXPECT_EQ(out.state_bytes, (int64_t{1} << 40) * 4);
+}
+
+// A box that was read is added as it is; what it says of bytes is not read.
+TEST(Plan, TakesBoxesOfAnotherPlan) {
+  const Model model = some_model();
+  Topology topology;
+  ASSERT_OK(shardrec_topology_create(2, 2, nullptr, topology.out()));
+  Plan plan, copy;
+  ASSERT_OK(shardrec_plan_create_empty(model, topology, nullptr, plan.out()));
+  ASSERT_OK(shardrec_plan_create_empty(model, topology, nullptr, copy.out()));
+  ASSERT_OK(add_box(plan, 0, 1, 0, 943, 0, 64));
+  shardrec_box box{};
+  ASSERT_OK(read_box(plan, 0, 0, &box));
+  EXPECT_EQ(box.weight_bytes, 943 * 64 * 4);
+  box.state_bytes = INT64_MIN;
+  ASSERT_OK(shardrec_plan_add_box(copy, 0, &box));
+  ASSERT_OK(read_box(copy, 0, 0, &box));
+  EXPECT_EQ(box.state_bytes, 943 * 4);
+}
+
+// They are copies: of a mesh the plan is the sharding group's, and what is changed or destroyed later changes nothing.
+TEST(Collection, GivesItsModelAndItsPlan) {
+  run_ranks(4, [](shardrec_comm* comm, int) {
+    Owned<shardrec_mesh, shardrec_mesh_destroy> mesh;
+    ASSERT_OK(shardrec_mesh_create(comm, 2, nullptr, mesh.out()));
+    Model model;
+    ASSERT_OK(shardrec_model_create(nullptr, model.out()));
+    ASSERT_OK(shardrec_model_add_table(model, "t", 10, 4, nullptr, nullptr));
+    ASSERT_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
+    const Options row_wise =
+        options_with(SHARDREC_OPTIONS_PLAN, {{SHARDREC_OPTION_SHARDING, "row_wise"}});
+    Plan plan;
+    ASSERT_OK(shardrec_plan_collective(comm, mesh, model, row_wise, plan.out()));
+    const std::string model_json = json_of(model), plan_json = json_of(plan);
+    Owned<shardrec_collection, shardrec_collection_destroy> tables;
+    ASSERT_OK(shardrec_collection_create(comm, mesh, model, plan, nullptr, tables.out()));
+    ASSERT_OK(shardrec_model_add_table(model, "later", 10, 4, nullptr, nullptr));
+    shardrec_plan_destroy(plan.out());
+    Model own;
+    Plan boxes;
+    ASSERT_OK(shardrec_collection_model(tables, own.out()));
+    ASSERT_OK(shardrec_collection_plan(tables, boxes.out()));
+    EXPECT_EQ(json_of(own), model_json);
+    EXPECT_EQ(json_of(boxes), plan_json);
+    EXPECT_EQ(boxes_of(boxes, 0).size(), 2U);
+    EXPECT_EQ(shardrec_collection_model(tables, nullptr), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(shardrec_collection_plan(tables, nullptr), SHARDREC_INVALID_ARGUMENT);
+    shardrec_collection* closed = tables;
+    shardrec_collection_destroy(tables.out());
+    shardrec_model* none = nullptr;
+    EXPECT_EQ(shardrec_collection_model(closed, &none), SHARDREC_CLOSED);
+    EXPECT_EQ(none, nullptr);
+    EXPECT_EQ(json_of(own), model_json);
+  });
 }
 
 TEST(Control, CountsNothingBeforeTheWork) {

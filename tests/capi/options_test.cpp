@@ -602,7 +602,7 @@ TEST(Options, TextsDoNotDependOnTheLocale) {
   EXPECT_TRUE(contains(shardrec_last_error(), "-0.5")) << shardrec_last_error();
   Model model;
   EXPECT_OK(shardrec_model_create(nullptr, model.out()));
-  EXPECT_OK(shardrec_model_set_optimizer(model, options));
+  EXPECT_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
   char* json = nullptr;
   EXPECT_OK(shardrec_model_to_json(model, &json));
   EXPECT_TRUE(contains(json, "\"learning_rate\": 0.125")) << json;

@@ -86,21 +86,21 @@ const std::vector<Difference>& differences() {
        [](shardrec_model* model) {
          const Options options =
              options_of(SHARDREC_OPTIONS_OPTIMIZER, SHARDREC_OPTION_OPTIMIZER, "rowwise_adagrad");
-         EXPECT_OK(shardrec_model_set_optimizer(model, options));
+         EXPECT_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
        },
        "the optimizer is rowwise_adagrad on rank 2 and sgd on rank 0", nullptr},
       {"another learning rate",
        [](shardrec_model* model) {
          const Options options =
              options_of(SHARDREC_OPTIONS_OPTIMIZER, SHARDREC_OPTION_LEARNING_RATE, "0.5");
-         EXPECT_OK(shardrec_model_set_optimizer(model, options));
+         EXPECT_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
        },
        "the learning rate is 0.5 on rank 2 and 0.01 on rank 0", nullptr},
       {"another optimizer of one table",
        [](shardrec_model* model) {
          const Options options =
              options_of(SHARDREC_OPTIONS_OPTIMIZER, SHARDREC_OPTION_MOMENTUM, "0.5");
-         EXPECT_OK(shardrec_model_set_table_optimizer(model, 1, options));
+         EXPECT_OK(shardrec_model_set_optimizer(model, 1, options));
        },
        "the momentum of table \"item\" is 0.5 on rank 2 and 0.9 on rank 0", "item"},
   };

@@ -36,16 +36,22 @@ class ProbeCall : public ::testing::Test {
 };
 
 TEST_F(ProbeCall, RefusesBadArguments) {
-  EXPECT_EQ(shardrec_probe_json(1, nullptr, nullptr), SHARDREC_INVALID_ARGUMENT);
-  EXPECT_EQ(shardrec_probe_json(-1, nullptr, &text_), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(shardrec_probe_json("cpu", 1, 0, nullptr, nullptr), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(shardrec_probe_json("cpu", 1, 1, nullptr, &text_), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_STREQ(shardrec_last_error(), "threads is 1; with cached 0 is accepted");
+  EXPECT_EQ(shardrec_probe_json("cpu", 0, 2, nullptr, &text_), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_STREQ(shardrec_last_error(), "cached is 2; 0 or 1 is accepted");
+  EXPECT_EQ(shardrec_probe_json("disk", 0, 1, nullptr, &text_), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(shardrec_last_error(), "device is \"disk\"; ")) << shardrec_last_error();
+  EXPECT_EQ(shardrec_probe_json("cpu", -1, 0, nullptr, &text_), SHARDREC_INVALID_ARGUMENT);
   EXPECT_STREQ(shardrec_last_error(), "threads is -1; 0 to 4096 is accepted");
-  EXPECT_EQ(shardrec_probe_json(4097, nullptr, &text_), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(shardrec_probe_json("cpu", 4097, 0, nullptr, &text_), SHARDREC_INVALID_ARGUMENT);
   shardrec_control* closed = nullptr;
   ASSERT_OK(shardrec_control_create(nullptr, &closed));
   shardrec_control* copy = closed;
   shardrec_control_destroy(&closed);
-  EXPECT_EQ(shardrec_probe_json(1, copy, &text_), SHARDREC_CLOSED);
-  EXPECT_EQ(shardrec_probe_cached_json(nullptr), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(shardrec_probe_json(nullptr, 1, 0, copy, &text_), SHARDREC_CLOSED);
+  EXPECT_EQ(shardrec_probe_json(nullptr, 0, 1, nullptr, nullptr), SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(text_, nullptr);
 }
 
@@ -53,20 +59,20 @@ TEST_F(ProbeCall, CancelledBeforeItsFirstMeasurementEndsThereAndStoresNothing) {
   Control control;
   ASSERT_OK(shardrec_control_create(nullptr, control.out()));
   ASSERT_OK(shardrec_control_cancel(control));
-  EXPECT_EQ(shardrec_probe_json(1, control, &text_), SHARDREC_CANCELLED);
+  EXPECT_EQ(shardrec_probe_json(nullptr, 1, 0, control, &text_), SHARDREC_CANCELLED);
   EXPECT_EQ(text_, nullptr);
   EXPECT_TRUE(std::filesystem::is_empty(root_));
 }
 
 TEST_F(ProbeCall, FindsWhatTheCacheHolds) {
-  EXPECT_EQ(shardrec_probe_cached_json(&text_), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_), SHARDREC_NOT_FOUND);
   EXPECT_NE(std::string(shardrec_last_error()).find(root_), std::string::npos);
   EXPECT_EQ(text_, nullptr);
   compute::MemoryProfile profile{
       .machine = compute::this_machine(), .table_bytes = 1 << 20, .seconds = 1};
   profile.rows.push_back({.row_bytes = 64, .bag_length = 1, .gb_per_second = 3});
   compute::store_profile(core::default_environment(), root_, profile);
-  ASSERT_OK(shardrec_probe_cached_json(&text_));
+  ASSERT_OK(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_));
   EXPECT_EQ(take(text_), compute::profile_to_json(profile));
   EXPECT_EQ(shardrec::probe_cached_json(), compute::profile_to_json(profile));
 }
@@ -170,7 +176,7 @@ TEST_F(ProbeCall, HostileCacheFilesAreNotFoundWithASentenceAndAWarning) {
   for (const std::string& text : bad) {
     const std::string what = text.substr(0, 700);
     std::ofstream(root_ + "/" + name, std::ios::binary) << text;
-    EXPECT_EQ(shardrec_probe_cached_json(&text_), SHARDREC_NOT_FOUND) << what;
+    EXPECT_EQ(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_), SHARDREC_NOT_FOUND) << what;
     EXPECT_EQ(text_, nullptr) << what;
     EXPECT_TRUE(contains(shardrec_last_error(), root_)) << what;
     shardrec_log_level level{};
@@ -182,27 +188,27 @@ TEST_F(ProbeCall, HostileCacheFilesAreNotFoundWithASentenceAndAWarning) {
     EXPECT_LT(warning.size(), 1000U) << what;
   }
   std::ofstream(root_ + "/" + name, std::ios::binary) << good;
-  EXPECT_OK(shardrec_probe_cached_json(&text_));
+  EXPECT_OK(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_));
   shardrec_text_free(text_);
 }
 
 TEST_F(ProbeCall, NeitherWaitsForNorReadsWhatIsNoFile) {
   const std::string path = root_ + "/" + compute::profile_file_name(compute::this_machine());
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(shardrec_probe_cached_json(&text_), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_), SHARDREC_NOT_FOUND);
   for (const char* target : {"/dev/zero", "/dev/null", "/", "memory.json"}) {
     std::filesystem::remove(path);
     std::filesystem::create_symlink(target, path);
-    EXPECT_EQ(shardrec_probe_cached_json(&text_), SHARDREC_NOT_FOUND) << target;
+    EXPECT_EQ(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_), SHARDREC_NOT_FOUND) << target;
   }
   std::filesystem::remove(path);
   std::filesystem::create_symlink(path, path);  // round and round
-  EXPECT_EQ(shardrec_probe_cached_json(&text_), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_), SHARDREC_NOT_FOUND);
   std::ofstream(root_ + "/file") << "no directory";
   setenv("SHARDREC_CACHE_DIR", (root_ + "/file").c_str(), 1);
-  EXPECT_EQ(shardrec_probe_cached_json(&text_), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_), SHARDREC_NOT_FOUND);
   setenv("SHARDREC_CACHE_DIR", std::string(5000, 'd').c_str(), 1);
-  EXPECT_EQ(shardrec_probe_cached_json(&text_), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_), SHARDREC_NOT_FOUND);
   EXPECT_EQ(text_, nullptr);
 }
 
@@ -212,7 +218,7 @@ TEST_F(ProbeCall, WorksWithoutACacheDirectory) {
   setenv("SHARDREC_CACHE_DIR", "", 1);
   setenv("XDG_CACHE_HOME", "", 1);
   setenv("HOME", "", 1);
-  EXPECT_EQ(shardrec_probe_cached_json(&text_), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(shardrec_probe_json(nullptr, 0, 1, nullptr, &text_), SHARDREC_NOT_FOUND);
   EXPECT_NE(std::string(shardrec_last_error()).find("SHARDREC_CACHE_DIR"), std::string::npos);
   setenv("HOME", home.c_str(), 1);
   setenv("XDG_CACHE_HOME", base.c_str(), 1);

@@ -54,6 +54,8 @@ TEST(Fork, EveryCallOfTheChildIsInvalidState) {
   int64_t wide = 0;
   double real = 0;
   char* text = nullptr;
+  shardrec_model_size size{};
+  size.struct_size = sizeof size;
   shardrec_options* new_options = nullptr;
   shardrec_model* new_model = nullptr;
   shardrec_comm* new_comm = nullptr;
@@ -63,7 +65,7 @@ TEST(Fork, EveryCallOfTheChildIsInvalidState) {
       [&] { return shardrec_options_get_i64(options, SHARDREC_OPTION_SHARDING, &wide); },
       [&] { return shardrec_options_create(SHARDREC_OPTIONS_PLAN, &new_options); },
       [&] { return shardrec_model_add_table(model, "u", 10, 4, nullptr, nullptr); },
-      [&] { return shardrec_model_table_count(model, &number); },
+      [&] { return shardrec_model_info(model, &size); },
       [&] { return shardrec_model_to_json(model, &text); },
       [&] { return shardrec_model_create(nullptr, &new_model); },
       [&] { return shardrec_plan_check(plan); },
@@ -183,7 +185,7 @@ TEST_F(Exit, EndsCleanlyWhileAnotherThreadMakesCalls) {
 struct CallsAtTheEnd {
   ~CallsAtTheEnd() {
     if (!armed) return;
-    *status = shardrec_model_table_count(nullptr, nullptr);
+    *status = shardrec_model_info(nullptr, nullptr);
     *sentence_is_there = shardrec_last_error()[0] != '\0';
   }
   bool armed = false;
@@ -201,7 +203,7 @@ TEST(Threads, MayCallWhileTheyEnd) {
     last.status = &status;
     last.sentence_is_there = &sentence_is_there;
     last.armed = true;
-    EXPECT_EQ(shardrec_model_table_count(nullptr, nullptr), SHARDREC_INVALID_HANDLE);
+    EXPECT_EQ(shardrec_model_info(nullptr, nullptr), SHARDREC_INVALID_HANDLE);
   }).join();
   EXPECT_EQ(status, SHARDREC_INVALID_HANDLE);
   EXPECT_TRUE(sentence_is_there);

@@ -183,16 +183,6 @@ const std::vector<Refusal>& refused_alone() {
          return shardrec_collection_write_rows(r.tables, 0, SHARDREC_TABLE_WEIGHTS, nullptr,
                                                nullptr);
        }},
-      {"save", SHARDREC_INVALID_ARGUMENT,
-       [](Rank& r) { return shardrec_collection_save(r.tables, nullptr, nullptr); },
-       [](Rank& r) {
-         return shardrec_collection_save(r.tables, (r.folder + "/saved").c_str(), nullptr);
-       }},
-      {"load", SHARDREC_INVALID_ARGUMENT,
-       [](Rank& r) { return shardrec_collection_load(r.tables, nullptr, nullptr); },
-       [](Rank& r) {
-         return shardrec_collection_load(r.tables, (r.folder + "/saved").c_str(), nullptr);
-       }},
       {"wait before end", SHARDREC_INVALID_STATE, [](Rank& r) { return shardrec_ddp_wait(r.ddp); },
        [](Rank& r) { return shardrec_ddp_all_reduce(r.ddp); }},
       {"commit a second time, then another call", SHARDREC_INVALID_STATE,

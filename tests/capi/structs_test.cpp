@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <typeinfo>
 
 #include "capi/capi_test.h"
+#include "shardrec/checkpoint.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -31,15 +36,22 @@ class Structs : public ::testing::Test {
 
 // What is not there of an output is not written, and its size stays the caller's.
 TEST_F(Structs, AnOutputIsWrittenAsFarAsItGoes) {
-  for (const size_t size : {offsetof(shardrec_box, row), offsetof(shardrec_box, rows),
-                            offsetof(shardrec_box, cols), sizeof(shardrec_box)}) {
+  for (const size_t size :
+       {offsetof(shardrec_box, row), offsetof(shardrec_box, rows), offsetof(shardrec_box, cols),
+        offsetof(shardrec_box, weight_bytes), sizeof(shardrec_box)}) {
     std::array<std::byte, sizeof(shardrec_box)> memory{};
     memory.fill(std::byte{0x5a});
     const auto given = static_cast<int64_t>(size);
     std::memcpy(memory.data(), &given, sizeof given);
     ASSERT_OK(shardrec_plan_box(plan_, 0, 0, reinterpret_cast<shardrec_box*>(memory.data())));
-    const shardrec_box whole{
-        .struct_size = given, .rank = 1, .row = 0, .rows = 10, .col = 0, .cols = 4};
+    const shardrec_box whole{.struct_size = given,
+                             .rank = 1,
+                             .row = 0,
+                             .rows = 10,
+                             .col = 0,
+                             .cols = 4,
+                             .weight_bytes = 160,
+                             .state_bytes = 0};
     EXPECT_EQ(std::memcmp(memory.data(), &whole, size), 0) << size;
     EXPECT_TRUE(std::all_of(memory.begin() + static_cast<int64_t>(size), memory.end(),
                             [](std::byte byte) { return byte == std::byte{0x5a}; }))
@@ -63,7 +75,7 @@ TEST_F(Structs, WithoutASizeAreRefused) {
     shardrec_box box{.struct_size = size, .rank = 0, .row = 0, .rows = 1, .col = 0, .cols = 1};
     EXPECT_EQ(shardrec_plan_add_box(plan_, 0, &box), SHARDREC_INVALID_ARGUMENT) << size;
     EXPECT_TRUE(contains(shardrec_last_error(), "box.struct_size is ")) << shardrec_last_error();
-    EXPECT_TRUE(contains(shardrec_last_error(), "48 bytes")) << shardrec_last_error();
+    EXPECT_TRUE(contains(shardrec_last_error(), "64 bytes")) << shardrec_last_error();
     EXPECT_EQ(shardrec_plan_box(plan_, 0, 0, &box), SHARDREC_INVALID_ARGUMENT) << size;
     EXPECT_EQ(box.rows, 1);
   }
@@ -80,7 +92,7 @@ TEST_F(Structs, OfALaterReleaseAreTakenWhereTheySetNothingNew) {
   Plan plan;
   ASSERT_OK(shardrec_plan_create_empty(model_, topology_, nullptr, plan.out()));
   EXPECT_EQ(shardrec_plan_add_box(plan, 0, &later.box), SHARDREC_UNSUPPORTED);
-  EXPECT_TRUE(contains(shardrec_last_error(), "of a later release with 56 bytes"))
+  EXPECT_TRUE(contains(shardrec_last_error(), "of a later release with 72 bytes"))
       << shardrec_last_error();
   later.more = 0;
   EXPECT_OK(shardrec_plan_add_box(plan, 0, &later.box));
@@ -90,6 +102,114 @@ TEST_F(Structs, OfALaterReleaseAreTakenWhereTheySetNothingNew) {
   later.box.reserved = 0;
   EXPECT_OK(shardrec_plan_add_box(plan, 0, &later.box));
   EXPECT_OK(shardrec_plan_check(plan));
+}
+
+// An earlier release's struct ends before its last members, and a later one's has more: of every struct that a call
+// fills, what fits is written, and nothing behind it. Without a size nothing is written at all.
+template <class Struct, class Call>
+void expect_filled_as_far_as_it_goes(const Call& call, size_t some) {
+  SCOPED_TRACE(typeid(Struct).name());
+  Struct whole{};
+  whole.struct_size = sizeof whole;
+  ASSERT_OK(call(&whole));
+  struct Later {
+    Struct known;
+    std::array<std::byte, 16> more;
+  };
+  for (const size_t size : {sizeof(int64_t), some, sizeof(Struct), sizeof(Later)}) {
+    Later memory{};
+    std::memset(&memory, 0x5a, sizeof memory);
+    memory.known.struct_size = static_cast<int64_t>(size);
+    ASSERT_OK(call(&memory.known)) << size;
+    EXPECT_EQ(memory.known.struct_size, static_cast<int64_t>(size));
+    const auto* bytes = reinterpret_cast<const std::byte*>(&memory);
+    const size_t filled = std::min(size, sizeof(Struct));
+    EXPECT_EQ(std::memcmp(bytes + sizeof(int64_t),
+                          reinterpret_cast<const std::byte*>(&whole) + sizeof(int64_t),
+                          filled - sizeof(int64_t)),
+              0)
+        << size;
+    EXPECT_TRUE(std::all_of(bytes + filled, bytes + sizeof memory, [](std::byte byte) {
+      return byte == std::byte{0x5a};
+    })) << size;
+  }
+  for (const int64_t size : {int64_t{0}, int64_t{-1}, int64_t{7}, int64_t{1} << 40}) {
+    Struct refused;
+    std::memset(&refused, 0x5a, sizeof refused);
+    refused.struct_size = size;
+    EXPECT_EQ(call(&refused), SHARDREC_INVALID_ARGUMENT) << size;
+    EXPECT_TRUE(contains(shardrec_last_error(), "out.struct_size is ")) << shardrec_last_error();
+    const auto* bytes = reinterpret_cast<const std::byte*>(&refused);
+    EXPECT_TRUE(std::all_of(bytes + sizeof(int64_t), bytes + sizeof refused,
+                            [](std::byte byte) { return byte == std::byte{0x5a}; }));
+  }
+  EXPECT_EQ(call(nullptr), SHARDREC_INVALID_ARGUMENT);
+}
+
+TEST_F(Structs, OfModelsLayersAndCheckpointsAreFilledAsFarAsTheyGo) {
+  expect_filled_as_far_as_it_goes<shardrec_model_size>(
+      [&](shardrec_model_size* out) { return shardrec_model_info(model_, out); },
+      offsetof(shardrec_model_size, width));
+  expect_filled_as_far_as_it_goes<shardrec_table>(
+      [&](shardrec_table* out) { return shardrec_model_table(model_, 0, out, nullptr); },
+      offsetof(shardrec_table, learning_rate));
+  expect_filled_as_far_as_it_goes<shardrec_feature>(
+      [&](shardrec_feature* out) { return shardrec_model_feature(model_, 0, out, nullptr); },
+      offsetof(shardrec_feature, column));
+  Owned<shardrec_mlp, shardrec_mlp_destroy> mlp;
+  ASSERT_OK(shardrec_mlp_create(3, nullptr, mlp.out()));
+  ASSERT_OK(shardrec_mlp_add_linear(mlp, 2, SHARDREC_ACTIVATION_NONE));
+  expect_filled_as_far_as_it_goes<shardrec_layers>(
+      [&](shardrec_layers* out) { return shardrec_mlp_info(mlp, out); },
+      offsetof(shardrec_layers, step));
+  std::string directory = testing::TempDir() + "/structs-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  run_ranks(1, 1, [&](int, shardrec_comm* comm) {
+    Owned<shardrec_checkpoint, shardrec_checkpoint_destroy> checkpoint;
+    ASSERT_OK(shardrec_checkpoint_create(comm, directory.c_str(), nullptr, checkpoint.out()));
+    shardrec_opened none{.struct_size = sizeof none, .step = -7};
+    EXPECT_EQ(shardrec_checkpoint_info(checkpoint, &none), SHARDREC_INVALID_STATE);
+    EXPECT_EQ(none.step, -7);
+    std::array<int64_t, 3> numbers = {4, 5, 6};
+    shardrec_tensor tensor{};
+    ASSERT_OK(shardrec_tensor_vector(numbers.data(), SHARDREC_INT64, 3, &tensor));
+    ASSERT_OK(shardrec_checkpoint_set_tensor(checkpoint, "numbers", &tensor));
+    ASSERT_OK(shardrec_checkpoint_add_mlp(checkpoint, "layers", mlp));
+    ASSERT_OK(shardrec_checkpoint_commit(checkpoint, 9, nullptr));
+    ASSERT_OK(shardrec_checkpoint_open(checkpoint, -1));
+    expect_filled_as_far_as_it_goes<shardrec_opened>(
+        [&](shardrec_opened* out) { return shardrec_checkpoint_info(checkpoint, out); },
+        offsetof(shardrec_opened, collections));
+    expect_filled_as_far_as_it_goes<shardrec_saved_tensor>(
+        [&](shardrec_saved_tensor* out) {
+          return shardrec_checkpoint_tensor_info(checkpoint, "numbers", 0, out);
+        },
+        offsetof(shardrec_saved_tensor, tensor));
+    shardrec_opened opened{};
+    opened.struct_size = sizeof opened;
+    ASSERT_OK(shardrec_checkpoint_info(checkpoint, &opened));
+    EXPECT_EQ(opened.step, 9);
+    EXPECT_EQ(opened.commit, 1);
+    EXPECT_EQ(opened.format, 2);
+    EXPECT_EQ(opened.ranks, 1);
+    EXPECT_EQ(opened.collections, 0);
+    EXPECT_EQ(opened.layers, 1);
+    EXPECT_EQ(opened.parameters, 0);
+    EXPECT_EQ(opened.tensors, 1);
+    int64_t bytes = 0;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(directory)) {
+      if (file.path().extension() == ".safetensors")
+        bytes += static_cast<int64_t>(file.file_size());
+    }
+    EXPECT_EQ(opened.bytes, bytes);
+    shardrec_saved_tensor saved{};
+    saved.struct_size = sizeof saved;
+    ASSERT_OK(shardrec_checkpoint_tensor_info(checkpoint, "numbers", 0, &saved));
+    EXPECT_EQ(saved.bytes, 24);
+    EXPECT_EQ(saved.tensor.dtype, SHARDREC_INT64);
+    EXPECT_EQ(saved.tensor.shape[0], 3);
+  });
+  std::filesystem::remove_all(directory);
 }
 
 // Of a batch: a program that knows no offsets, weights and batch sizes gives values and lengths.

@@ -6,6 +6,7 @@
 
 #include "checkpoint/world.h"
 #include "shardrec/shardrec.hpp"
+#include "support/tables_alone.h"
 
 namespace shardrec::checkpoint {
 namespace {
@@ -75,11 +76,6 @@ constexpr const char* kHeader1 =
     R"("user/state/sum/3_0": {"dtype": "F32", "shape": [2], "data_offsets": [24, 32]}, )"
     R"("item/weights/2_0": {"dtype": "BF16", "shape": [1, 4], "data_offsets": [32, 40]}, )"
     R"("item/state/sum/2_0": {"dtype": "F32", "shape": [1], "data_offsets": [40, 44]}})";
-constexpr const char* kLayersHeader =
-    R"({"layer.0.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}, )"
-    R"("layer.0.bias": {"dtype": "F32", "shape": [1], "data_offsets": [8, 12]}, )"
-    R"("steps": {"dtype": "I64", "shape": [1], "data_offsets": [12, 20]}})";
-
 // A safetensors file with a header padded to `header_bytes`.
 std::string file_of(const char* header, size_t header_bytes) {
   std::string out(8, '\0');
@@ -163,7 +159,7 @@ class Format1 : public ::testing::Test {
     kind.set(SHARDREC_OPTION_SHARDING, sharding);
     shardrec::Collection tables(comm, model,
                                 shardrec::Plan(model, shardrec::Topology(ranks), kind));
-    tables.load(scratch_.path());
+    test::load_tables(comm, tables, scratch_.path(), "");
     EXPECT_EQ(tables.step(), 7);
     std::vector<float> all;
     const auto read = [&](int32_t table, shardrec_table_part part, int64_t rows, int64_t width) {
@@ -214,7 +210,8 @@ TEST_F(Format1, HasNoModelToTake) {
   shardrec::Comm comm(group, 0);
   shardrec::Checkpoint checkpoint(comm, scratch_.path());
   checkpoint.open();
-  EXPECT_EQ(checkpoint.step(), 7);
+  EXPECT_EQ(checkpoint.info().step, 7);
+  EXPECT_EQ(checkpoint.info().format, 1);
   checkpoint.verify();
   try {
     checkpoint.model("");
@@ -222,22 +219,6 @@ TEST_F(Format1, HasNoModelToTake) {
   } catch (const shardrec::Error& error) {
     EXPECT_EQ(error.status(), SHARDREC_NOT_FOUND);
   }
-}
-
-TEST(Format1Layers, AFileWithoutAChecksumIsRead) {
-  Scratch scratch;
-  std::string file = file_of(kLayersHeader, 248);
-  for (const float value : {1.5F, -2.0F, 0.25F}) add_floats(file, value, 1);
-  file += std::string("\x05\0\0\0\0\0\0\0", 8);  // steps
-  write_all(scratch.path("layers"), file);
-  shardrec::Mlp layers(2);
-  layers.add_linear(1, SHARDREC_ACTIVATION_NONE);
-  layers.load(scratch.path("layers"));
-  const auto* weight = layers.parameter(0).value.data<const float>();
-  const auto* bias = layers.parameter(1).value.data<const float>();
-  EXPECT_EQ(weight[0], 1.5F);
-  EXPECT_EQ(weight[1], -2.0F);
-  EXPECT_EQ(bias[0], 0.25F);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// Whatever mesh has saved: a collection's save and a commit are loaded by the same mesh and by
-// others.
+// Whatever mesh has saved: commits of tables alone and of all are loaded by the same mesh and by others.
 #include <gtest/gtest.h>
 
 #include "job.h"
+#include "support/tables_alone.h"
 
 namespace shardrec::checkpoint_faults {
 namespace {
@@ -28,12 +28,12 @@ TEST_P(Layouts, WhatWasSavedIsLoaded) {
                       [&](Comm& comm, int rank) {
                         Training training(comm, shape, root, 0);
                         for (int i = 0; i < 3; ++i) training.train();
-                        training.tables().save(flat);
+                        test::save_tables(comm, training.tables(), flat);
                         training.commit();
                         const uint64_t digest = training.digest();
                         if (rank == 0) saved = digest;
                         training.train();
-                        training.tables().load(flat);  // the tables alone
+                        test::load_tables(comm, training.tables(), flat);  // the tables alone
                         EXPECT_EQ(training.tables().step(), 3);
                         EXPECT_NE(training.digest(), saved);
                         EXPECT_TRUE(training.resume());
@@ -52,7 +52,7 @@ TEST_P(Layouts, WhatWasSavedIsLoaded) {
                           training.train();
                           // The layers are those that were loaded, and the tables are loaded again.
                           training.checkpoint().load();
-                          training.tables().load(flat);
+                          test::load_tables(comm, training.tables(), flat);
                           EXPECT_EQ(training.digest(), saved) << others.text();
                         }),
               "");

@@ -38,8 +38,8 @@ Model make_model() {
   model.set_optimizer(optimizer_options(SHARDREC_OPTIMIZER_ADAM));
   const Options rowwise = optimizer_options(SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD);
   const Options plain = optimizer_options(SHARDREC_OPTIMIZER_SGD);
-  model.set_table_optimizer(1, rowwise);
-  model.set_table_optimizer(2, plain);
+  model.set_optimizer(1, rowwise);
+  model.set_optimizer(2, plain);
   return model;
 }
 
@@ -81,7 +81,7 @@ Training::Training(Comm& comm, const Shape& shape, const std::string& root, int6
   lookup_.emplace(*tables_);
   layers_.emplace(make_layers());
   layers_ddp_.emplace(comm);
-  for (int32_t p = 0; p < layers_->parameter_count(); ++p) {
+  for (int32_t p = 0; p < layers_->info().parameters; ++p) {
     const auto parameter = layers_->parameter(p);
     layers_ddp_->add("layer" + std::to_string(p), parameter.value, parameter.gradient);
   }
@@ -100,7 +100,7 @@ Training::Training(Comm& comm, const Shape& shape, const std::string& root, int6
 bool Training::load(int64_t step) {
   if (!checkpoint_->try_open(step)) return false;
   checkpoint_->load();
-  steps_ = checkpoint_->step();
+  steps_ = checkpoint_->info().step;
   return true;
 }
 
@@ -168,7 +168,7 @@ uint64_t Training::digest() {
   read(0, SHARDREC_TABLE_STATE, kDim[0]);
   read(0, SHARDREC_TABLE_STATE_2, kDim[0]);
   read(1, SHARDREC_TABLE_STATE, 1);
-  for (int32_t p = 0; p < layers_->parameter_count(); ++p) {
+  for (int32_t p = 0; p < layers_->info().parameters; ++p) {
     const shardrec_tensor value = *layers_->parameter(p).value.get();
     int64_t count = 1;
     for (int d = 0; d < value.ndim; ++d) count *= value.shape[d];

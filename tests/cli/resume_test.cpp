@@ -17,6 +17,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The file that release 0.1 wrote of a stack, but for its checksum: a header, padded to 8 bytes, then the
+// parameters.
+std::string layers_of_the_earlier_release(Mlp& stack) {
+  nlohmann::json header;
+  std::string data;
+  const int32_t parameters = stack.info().parameters;
+  for (int32_t p = 0; p < parameters; ++p) {
+    const Tensor value = stack.parameter(p).value;
+    const auto bytes = static_cast<size_t>(value.elements()) * sizeof(float);
+    std::vector<int64_t> shape;
+    for (int32_t d = 0; d < value.dimensions(); ++d) shape.push_back(value.size(d));
+    header["layer." + std::to_string(p / 2) + (p % 2 == 0 ? ".weight" : ".bias")] = {
+        {"dtype", "F32"}, {"shape", shape}, {"data_offsets", {data.size(), data.size() + bytes}}};
+    data.append(reinterpret_cast<const char*>(value.data<const float>()), bytes);
+  }
+  header["steps"] = {
+      {"dtype", "I64"}, {"shape", {1}}, {"data_offsets", {data.size(), data.size() + 8}}};
+  data.append(8, '\0');
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t size = text.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + text + data;
+}
+
 constexpr const char* kRows = SHARDREC_SANITIZED ? "1500" : "6000";
 
 class Resume : public testing::Test {
@@ -233,13 +257,16 @@ TEST_F(Resume, LoadTakesDimsAndLayersFromTheCheckpointAndStartsANewRun) {
 
 TEST_F(Resume, DirectoriesOfTheEarlierReleaseStillLoad) {
   trained(with(model(), {"--save", path("new"), "--output", path("p1")}));
-  // The tables by Collection::save, the layers in files beside them.
+  // One collection without a name in a directory of its own, the layers in files beside it.
   run_ranks({.ranks = 2, .ranks_per_node = 2}, [&](int rank, Comm& comm) {
     RestoredModel restored = restore(comm, path("new"));
-    restored.tables.save(path("old"));
+    Checkpoint checkpoint(comm, path("alone"));
+    checkpoint.add("", restored.tables);
+    checkpoint.commit(0);
     if (rank != 0) return;
-    restored.bottom.save(path("old/dense_bottom.safetensors"));
-    restored.top.save(path("old/dense_top.safetensors"));
+    std::filesystem::rename(path("alone") + "/step_000000000000", path("old"));
+    scratch_.write("old/dense_bottom.safetensors", layers_of_the_earlier_release(restored.bottom));
+    scratch_.write("old/dense_top.safetensors", layers_of_the_earlier_release(restored.top));
   });
   trained(with(model("0"), {"--load", path("old"), "--output", path("p2")}));
   EXPECT_TRUE(read_file(path("p1")) == read_file(path("p2")));

@@ -1,5 +1,5 @@
 // The arrays of recorded cases: what a file must hold to be read, and what it is refused for.
-#include "replay/safetensors.h"
+#include "data/safetensors.h"
 
 #include <gtest/gtest.h>
 

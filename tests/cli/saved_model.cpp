@@ -16,7 +16,7 @@ std::vector<float> read_part(Collection& tables, int32_t table, shardrec_table_p
 }
 
 void add_layers(Mlp& layers, const std::string& name, SavedModel& model) {
-  for (int32_t i = 0; i < layers.parameter_count(); ++i) {
+  for (int32_t i = 0; i < layers.info().parameters; ++i) {
     const Tensor value = layers.parameter(i).value;
     const auto* data = value.data<const float>();
     model[name + "/" + std::to_string(i)].assign(data, data + value.elements());

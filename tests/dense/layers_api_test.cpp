@@ -38,8 +38,10 @@ Mlp small_stack(const shardrec_options* options = nullptr) {
 
 TEST(LayersApi, ParametersAreCompactViewsOfTheShapesAndWritingThemSetsValues) {
   Mlp mlp = small_stack();
-  int32_t count = 0;
-  ASSERT_OK(shardrec_mlp_parameter_count(mlp, &count));
+  shardrec_layers info{};
+  info.struct_size = sizeof info;
+  ASSERT_OK(shardrec_mlp_info(mlp, &info));
+  const int32_t count = info.parameters;
   ASSERT_EQ(count, 4);
   const std::vector<std::vector<int64_t>> shapes = {{3, 2}, {3}, {1, 3}, {1}};
   for (int32_t p = 0; p < count; ++p) {
@@ -172,6 +174,69 @@ TEST(LayersApi, GradientsAddUpOverMicroBatchesUntilTheyAreZeroed) {
   EXPECT_EQ(shardrec_mlp_zero_gradients(nullptr), SHARDREC_INVALID_HANDLE);
 }
 
+// After one step of Adam both means are those of the gradient, times 1 - beta.
+TEST(LayersApi, TellWhatTheyAreAndShowTheirStates) {
+  Options options;
+  ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_MLP, options.out()));
+  ASSERT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_OPTIMIZER, "adam"));
+  ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.125));
+  ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_BETA1, 0.75));
+  ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_BETA2, 0.875));
+  Mlp mlp;
+  ASSERT_OK(shardrec_mlp_create(2, options, mlp.out()));
+  shardrec_layers info{};
+  info.struct_size = sizeof info;
+  ASSERT_OK(shardrec_mlp_info(mlp, &info));
+  EXPECT_EQ(info.outputs, 2);
+  EXPECT_EQ(info.layers, 0);
+  EXPECT_EQ(info.parameters, 0);
+  ASSERT_OK(shardrec_mlp_add_linear(mlp, 3, SHARDREC_ACTIVATION_RELU));
+  ASSERT_OK(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
+  std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8}, y(4), dy = {1, -1, 2, 0.5F};
+  const shardrec_tensor input = matrix(x, 4, 2), output = matrix(y, 4, 1),
+                        gradient = matrix(dy, 4, 1);
+  ASSERT_OK(shardrec_mlp_forward(mlp, &input, &output));
+  ASSERT_OK(shardrec_mlp_backward(mlp, &gradient, nullptr));
+  ASSERT_OK(shardrec_mlp_step(mlp));
+  ASSERT_OK(shardrec_mlp_set_learning_rate(mlp, 0.5));
+  ASSERT_OK(shardrec_mlp_info(mlp, &info));
+  EXPECT_EQ(info.inputs, 2);
+  EXPECT_EQ(info.outputs, 1);
+  EXPECT_EQ(info.layers, 2);
+  EXPECT_EQ(info.parameters, 4);
+  EXPECT_EQ(info.elements, 3 * 2 + 3 + 3 + 1);
+  EXPECT_EQ(info.step, 1);
+  EXPECT_EQ(info.learning_rate, 0.5);
+  EXPECT_EQ(info.optimizer, SHARDREC_OPTIMIZER_ADAM);
+  EXPECT_EQ(info.states, 2);
+  int64_t different = 0;
+  for (int32_t p = 0; p < info.parameters; ++p) {
+    shardrec_tensor value{}, of_value{}, mean{}, square{};
+    ASSERT_OK(shardrec_mlp_parameter(mlp, p, &value, &of_value));
+    ASSERT_OK(shardrec_mlp_state(mlp, p, 0, &mean));
+    ASSERT_OK(shardrec_mlp_state(mlp, p, 1, &square));
+    int64_t size = 1;
+    for (int32_t d = 0; d < value.ndim; ++d) {
+      EXPECT_EQ(mean.shape[d], value.shape[d]);
+      EXPECT_EQ(square.stride[d], value.stride[d]);
+      size *= value.shape[d];
+    }
+    EXPECT_EQ(mean.ndim, value.ndim);
+    EXPECT_EQ(mean.dtype, SHARDREC_FLOAT32);
+    for (int64_t i = 0; i < size; ++i) {
+      const float g = static_cast<const float*>(of_value.data)[i];
+      EXPECT_FLOAT_EQ(static_cast<const float*>(mean.data)[i], 0.25F * g);
+      EXPECT_FLOAT_EQ(static_cast<const float*>(square.data)[i], 0.125F * g * g);
+      if (g != 0) ++different;
+    }
+  }
+  EXPECT_GT(different, 4);
+  shardrec_tensor none{};
+  EXPECT_EQ(shardrec_mlp_state(mlp, 0, 2, &none), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(shardrec_mlp_state(mlp, 0, -1, &none), SHARDREC_NOT_FOUND);
+  EXPECT_TRUE(contains(shardrec_last_error(), "keeps 2 of each")) << shardrec_last_error();
+}
+
 TEST(LayersApi, MalformedCallsAreRefusedByName) {
   Mlp mlp = small_stack(), untouched = small_stack(), bad;
   Interaction interaction, none;
@@ -188,7 +253,9 @@ TEST(LayersApi, MalformedCallsAreRefusedByName) {
   ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &table));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   int64_t outputs = 0;
-  int32_t count = 0;
+  shardrec_layers info{};
+  info.struct_size = sizeof info;
+  shardrec_tensor view{};
   const auto foreign = [](shardrec_interaction* handle) {
     return static_cast<shardrec_mlp*>(static_cast<void*>(handle));
   };
@@ -203,7 +270,7 @@ TEST(LayersApi, MalformedCallsAreRefusedByName) {
        SHARDREC_INVALID_ARGUMENT, "options"},
       {"null handle", [&] { return shardrec_mlp_add_linear(nullptr, 1, SHARDREC_ACTIVATION_NONE); },
        SHARDREC_INVALID_HANDLE, "mlp"},
-      {"foreign handle", [&] { return shardrec_mlp_parameter_count(foreign(interaction), &count); },
+      {"foreign handle", [&] { return shardrec_mlp_info(foreign(interaction), &info); },
        SHARDREC_INVALID_HANDLE, "mlp"},
       {"unknown activation",
        [&] { return shardrec_mlp_add_linear(mlp, 1, static_cast<shardrec_activation>(5)); },
@@ -236,10 +303,14 @@ TEST(LayersApi, MalformedCallsAreRefusedByName) {
        SHARDREC_INVALID_ARGUMENT, "learning_rate"},
       {"learning rate -1", [&] { return shardrec_mlp_set_learning_rate(mlp, -1); },
        SHARDREC_INVALID_ARGUMENT, "learning_rate"},
-      {"no path", [&] { return shardrec_mlp_save(mlp, nullptr); }, SHARDREC_INVALID_ARGUMENT,
-       "path"},
-      {"no file", [&] { return shardrec_mlp_load(mlp, "/nonexistent/file"); }, SHARDREC_NOT_FOUND,
-       "/nonexistent/file"},
+      {"info without out", [&] { return shardrec_mlp_info(mlp, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"state without out", [&] { return shardrec_mlp_state(mlp, 0, 0, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"a state that SGD has not", [&] { return shardrec_mlp_state(mlp, 0, 0, &view); },
+       SHARDREC_NOT_FOUND, "no state 0"},
+      {"state of no parameter", [&] { return shardrec_mlp_state(mlp, 4, 0, &view); },
+       SHARDREC_NOT_FOUND, "no parameter 4"},
       {"features -1", [&] { return shardrec_interaction_create(-1, 4, nullptr, none.out()); },
        SHARDREC_INVALID_ARGUMENT, "features"},
       {"dim 0", [&] { return shardrec_interaction_create(2, 0, nullptr, none.out()); },

@@ -15,6 +15,16 @@ nlohmann::json capabilities() {
   return nlohmann::json::parse(take(text));
 }
 
+// Why there is no such device; empty where there is.
+std::string why_not(const char* name) {
+  int32_t is = -1;
+  char* reason = nullptr;
+  EXPECT_OK(shardrec_available(SHARDREC_CAPABILITY_DEVICE, name, &is, &reason));
+  const std::string text = take(reason);
+  EXPECT_EQ(is, text.empty() ? 1 : 0) << name;
+  return text;
+}
+
 TEST(CapabilitiesOfDevices, DescribeEachDeviceAndUseNone) {
   if (!is_on_cpu()) GTEST_SKIP() << "only CUDA on the CPU has as many devices as are asked for";
   expect_in_child("SHARDREC_SIMT_DEVICES", "3", [] {
@@ -31,6 +41,9 @@ TEST(CapabilitiesOfDevices, DescribeEachDeviceAndUseNone) {
       EXPECT_EQ(device.at("memory_bytes"), 1000000);
       EXPECT_TRUE(device.at("free_bytes").is_null()) << "nothing has used it";
     }
+    for (const char* name : {"cuda", "cuda:0", "cuda:2"}) EXPECT_EQ(why_not(name), "");
+    EXPECT_EQ(why_not("cuda:3"),
+              "there is no device \"cuda:3\"; this process has 3, from \"cuda:0\" on");
   });
 }
 

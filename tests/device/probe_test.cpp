@@ -18,7 +18,7 @@ constexpr const char* kLittle = "8000000";
 TEST(ProbeOfDevice, MeasuresEachCopyAndEachSizeOfRows) {
   if (!is_on_cpu()) GTEST_SKIP() << "only CUDA on the CPU has as little memory as is asked for";
   expect_in_child(kMemory, kLittle, [] {
-    const nlohmann::json profile = nlohmann::json::parse(shardrec::probe_device_json(0));
+    const nlohmann::json profile = nlohmann::json::parse(shardrec::probe_json("cuda:0"));
     EXPECT_EQ(profile.at("version"), 1);
     EXPECT_EQ(profile.at("machine"), nlohmann::json({{"device", "cuda:0"},
                                                      {"name", "CUDA on the CPU"},
@@ -53,7 +53,7 @@ TEST(ProbeOfDevice, GivesItsMemoryBackAndReportsProgress) {
   if (live == nullptr) GTEST_SKIP() << "only CUDA on the CPU counts";
   expect_in_child(kMemory, kLittle, [live] {
     const shardrec::Control control;
-    shardrec::probe_device_json(0, &control);
+    shardrec::probe_json("cuda:0", 0, &control);
     EXPECT_EQ(live(), 0);
     EXPECT_EQ(control.progress().done, 13);
     EXPECT_EQ(control.progress().total, 13);
@@ -68,7 +68,7 @@ TEST(ProbeOfDevice, SaysThatTheDeviceFailedLateInIt) {
         13 * 4;  // of 13 measurements, a first one and three rounds at least
     of_plugin<void(int64_t, int)>("simt_fail_operation")(kOperations, kIllegalAddress);
     char* text = nullptr;
-    EXPECT_EQ(shardrec_probe_device_json(0, nullptr, &text), SHARDREC_DEVICE_ERROR);
+    EXPECT_EQ(shardrec_probe_json("cuda:0", 0, 0, nullptr, &text), SHARDREC_DEVICE_ERROR);
     EXPECT_TRUE(contains(shardrec_last_error(), "illegal memory access")) << shardrec_last_error();
     EXPECT_EQ(text, nullptr);
   });
@@ -81,20 +81,24 @@ TEST(ProbeOfDevice, IsCancelledBeforeItsFirstMeasurement) {
     EXPECT_OK(shardrec_control_create(nullptr, control.out()));
     EXPECT_OK(shardrec_control_cancel(control));
     char* text = nullptr;
-    EXPECT_EQ(shardrec_probe_device_json(0, control, &text), SHARDREC_CANCELLED);
+    EXPECT_EQ(shardrec_probe_json("cuda:0", 0, 0, control, &text), SHARDREC_CANCELLED);
     EXPECT_EQ(text, nullptr);
   });
 }
 
 TEST(ProbeOfDevice, RefusesWhatIsNoDevice) {
   char* text = nullptr;
-  EXPECT_EQ(shardrec_probe_device_json(0, nullptr, nullptr), SHARDREC_INVALID_ARGUMENT);
-  for (const int32_t number : {-1, 1024}) {
-    EXPECT_EQ(shardrec_probe_device_json(number, nullptr, &text), SHARDREC_INVALID_ARGUMENT);
-    EXPECT_TRUE(contains(shardrec_last_error(), "0 to 1023 is accepted")) << shardrec_last_error();
+  EXPECT_EQ(shardrec_probe_json("cuda:0", 0, 0, nullptr, nullptr), SHARDREC_INVALID_ARGUMENT);
+  for (const char* name : {"cuda:-1", "cuda:1024", "cuda:", "cuda:1 ", "cuda1", "gpu", ""}) {
+    EXPECT_EQ(shardrec_probe_json(name, 0, 0, nullptr, &text), SHARDREC_INVALID_ARGUMENT) << name;
+    EXPECT_TRUE(contains(shardrec_last_error(), "\"cuda:0\" to \"cuda:1023\" is accepted"))
+        << shardrec_last_error();
   }
+  EXPECT_EQ(shardrec_probe_json("cuda", 1, 0, nullptr, &text), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(shardrec_probe_json("cuda", 0, 1, nullptr, &text), SHARDREC_UNSUPPORTED);
+  EXPECT_TRUE(contains(shardrec_last_error(), "is not kept")) << shardrec_last_error();
   if (is_on_cpu()) {
-    EXPECT_EQ(shardrec_probe_device_json(500, nullptr, &text), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(shardrec_probe_json("cuda:500", 0, 0, nullptr, &text), SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), "device 500 does not exist"))
         << shardrec_last_error();
   }
@@ -104,7 +108,7 @@ TEST(ProbeOfDevice, RefusesWhatIsNoDevice) {
 TEST(ProbeOfDevice, SaysWhatToInstallWhereThereIsNoPlugin) {
   expect_in_child("SHARDREC_PLUGIN_PATH", "/nowhere", [] {
     char* text = nullptr;
-    EXPECT_EQ(shardrec_probe_device_json(0, nullptr, &text), SHARDREC_UNSUPPORTED);
+    EXPECT_EQ(shardrec_probe_json("cuda:0", 0, 0, nullptr, &text), SHARDREC_UNSUPPORTED);
     EXPECT_TRUE(contains(shardrec_last_error(), "CUDA devices need the CUDA plug-in"))
         << shardrec_last_error();
   });

@@ -23,7 +23,7 @@ class Rank {
     EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, optimizer.out()));
     EXPECT_OK(shardrec_options_set_i64(optimizer, SHARDREC_OPTION_OPTIMIZER,
                                        SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
-    EXPECT_OK(shardrec_model_set_optimizer(model_, optimizer));
+    EXPECT_OK(shardrec_model_set_optimizer(model_, SHARDREC_ALL_TABLES, optimizer));
     int32_t index = 0;
     EXPECT_OK(shardrec_model_add_table(model_, "t", kRows, kDim, nullptr, &index));
     EXPECT_OK(shardrec_model_add_feature(model_, index, "f", SHARDREC_POOLING_MEAN));

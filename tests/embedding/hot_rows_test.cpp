@@ -41,7 +41,7 @@ Trained train(int ranks, const char* sharding, const char* optimizer, double max
     int32_t table = 0;
     SR_OK(shardrec_model_add_table(model, "t", kRows, kDim, nullptr, &table));
     SR_OK(shardrec_model_add_feature(model, table, "t", SHARDREC_POOLING_SUM));
-    SR_OK(shardrec_model_set_optimizer(model, options));
+    SR_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     shardrec_topology* topology = nullptr;
     SR_OK(shardrec_topology_create(ranks, ranks, nullptr, &topology));

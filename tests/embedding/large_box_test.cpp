@@ -24,7 +24,7 @@ TEST(LargeBox, RowsBeyondFourGibibytesAreTrainedAndReadBack) {
                                    SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
     SR_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 1));
     SR_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_EPS, 0));
-    SR_OK(shardrec_model_set_optimizer(model, options));
+    SR_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     shardrec_topology* topology = nullptr;
     SR_OK(shardrec_topology_create(2, 2, nullptr, &topology));

@@ -51,7 +51,7 @@ Result run(const Case& given) {
     SR_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, given.learning_rate));
     SR_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_WEIGHT_DECAY, given.weight_decay));
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_WEIGHT_DECAY_MODE, given.decay_mode));
-    SR_OK(shardrec_model_set_optimizer(model, options));
+    SR_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     for (size_t t = 0; t < given.tables.size(); ++t) {
       const Table& table = given.tables[t];

@@ -46,7 +46,7 @@ class Tables {
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER, setup.optimizer));
     SR_EXPECT_OK(
         shardrec_options_set_i64(options, SHARDREC_OPTION_ROW_STATISTICS, setup.statistics));
-    SR_EXPECT_OK(shardrec_model_set_optimizer(model, options));
+    SR_EXPECT_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     for (int32_t t = 0; t < kTableCount; ++t) {
       const std::string name = "table " + std::to_string(t);

@@ -43,7 +43,7 @@ shardrec_model* make_model(const Scenario& scenario) {
   shardrec_model* model = nullptr;
   SR_EXPECT_OK(shardrec_model_create(nullptr, &model));
   shardrec_options* options = optimizer_options(scenario.optimizer);
-  SR_EXPECT_OK(shardrec_model_set_optimizer(model, options));
+  SR_EXPECT_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
   shardrec_options_destroy(&options);
   for (size_t t = 0; t < scenario.tables.size(); ++t) {
     const std::string name = "table" + std::to_string(t);
@@ -58,7 +58,7 @@ shardrec_model* make_model(const Scenario& scenario) {
     shardrec_options_destroy(&options);
     if (table.optimizer) {
       options = optimizer_options(*table.optimizer);
-      SR_EXPECT_OK(shardrec_model_set_table_optimizer(model, static_cast<int32_t>(t), options));
+      SR_EXPECT_OK(shardrec_model_set_optimizer(model, static_cast<int32_t>(t), options));
       shardrec_options_destroy(&options);
     }
   }

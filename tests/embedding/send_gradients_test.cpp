@@ -79,7 +79,7 @@ class Trainer {
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
                                    SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
     SR_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.1));
-    SR_OK(shardrec_model_set_optimizer(model_, options));
+    SR_OK(shardrec_model_set_optimizer(model_, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     SR_OK(shardrec_model_add_table(model_, "t", kRows, kDim, nullptr, nullptr));
     SR_OK(shardrec_model_add_feature(model_, 0, "t", SHARDREC_POOLING_SUM));

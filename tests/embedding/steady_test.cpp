@@ -45,7 +45,7 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
                                  SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
-  SR_OK(shardrec_model_set_optimizer(model, options));
+  SR_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
   shardrec_options_destroy(&options);
   for (int64_t t = 0; t < load.tables; ++t) {
     const std::string name = "t" + std::to_string(t);

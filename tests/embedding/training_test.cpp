@@ -7,6 +7,7 @@
 
 #include "support/ranks.h"
 #include "support/structs.h"
+#include "support/tables_alone.h"
 
 namespace shardrec::test {
 namespace {
@@ -87,7 +88,7 @@ class Trainer {
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER, setup.optimizer));
     SR_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, setup.learning_rate));
-    SR_OK(shardrec_model_set_optimizer(model_, options));
+    SR_OK(shardrec_model_set_optimizer(model_, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &options));
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DTYPE, setup.dtype));
@@ -322,7 +323,7 @@ TEST(Checkpoint, OfAdamIn16BitsGoesOnUnderAnotherPlanAndNumberOfRanks) {
   run_ranks(3, 3, [&](int rank, shardrec_comm* comm) {
     Trainer trainer(setup, rank, comm);
     for (int step = 0; step < 4; ++step) trainer.train(step);
-    SR_OK(shardrec_collection_save(trainer.tables, path.c_str(), nullptr));
+    SR_OK(save_or_load_tables(comm, trainer.tables, path, true));
     for (int step = 4; step < 7; ++step) trainer.train(step);
     std::vector<std::vector<float>> values;
     for (const auto part : {SHARDREC_TABLE_WEIGHTS, SHARDREC_TABLE_STATE, SHARDREC_TABLE_STATE_2}) {
@@ -337,7 +338,7 @@ TEST(Checkpoint, OfAdamIn16BitsGoesOnUnderAnotherPlanAndNumberOfRanks) {
       trainer.begin(0);
       SR_OK(shardrec_lookup_backward(trainer.lookup,
                                      SHARDREC_UPDATE_ACCUMULATE));  // dropped by the load
-      SR_OK(shardrec_collection_load(trainer.tables, path.c_str(), nullptr));
+      SR_OK(save_or_load_tables(comm, trainer.tables, path, false));
       EXPECT_EQ(trainer.step(), 4);
       for (int step = 4; step < 7; ++step) trainer.train(step);
       size_t k = 0;

@@ -175,7 +175,9 @@ static int make_tables(group *me) {
   TRY(created);
   TRY(shardrec_lookup_create(me->tables, NULL, &me->lookup));
   TRY(shardrec_lookup_create(me->replicas, NULL, &me->replica_lookup));
-  TRY(shardrec_model_feature_columns(me->model, 0, NULL, NULL, &me->width));
+  shardrec_model_size size = {.struct_size = sizeof size};
+  TRY(shardrec_model_info(me->model, &size));
+  me->width = size.width;
   for (int i = 0; i < me->width; ++i) me->dense[i] = (float)(me->rank + i % 5) * 0.125f;
   TRY(shardrec_tensor_vector(me->dense, SHARDREC_FLOAT32, me->width, &parameter));
   TRY(shardrec_tensor_vector(me->dense_gradient, SHARDREC_FLOAT32, me->width, &gradient));

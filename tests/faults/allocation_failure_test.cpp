@@ -103,7 +103,7 @@ class Rank {
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
                                    SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
-    SR_OK(shardrec_model_set_optimizer(handles_.model, options));
+    SR_OK(shardrec_model_set_optimizer(handles_.model, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     for (int t = 0; t < kTables; ++t) {
       const std::string name = "a table with a long name " + std::to_string(t);

@@ -114,7 +114,7 @@ TEST_P(ProbeShortage, TheCallSaysOutOfMemoryAndKeepsNothing) {
   int64_t cancelled = 0;
   const int64_t runs = for_each_allocation([&](int64_t k) {
     char* text = nullptr;
-    const shardrec_status status = ended(shardrec_probe_json(1, control, &text), k);
+    const shardrec_status status = ended(shardrec_probe_json("cpu", 1, 0, control, &text), k);
     const NoShortage pause;
     EXPECT_TRUE(status == SHARDREC_OUT_OF_MEMORY || status == SHARDREC_CANCELLED)
         << k << ": " << shardrec_last_error();
@@ -135,7 +135,7 @@ TEST_P(ProbeShortage, WhatIsKeptIsReadWholeOrOutOfMemory) {
   int64_t short_of = 0;
   for_each_allocation([&](int64_t k) {
     char* text = nullptr;
-    const shardrec_status status = ended(shardrec_probe_cached_json(&text), k);
+    const shardrec_status status = ended(shardrec_probe_json(nullptr, 0, 1, nullptr, &text), k);
     const NoShortage pause;
     if (status == SHARDREC_OK) {
       EXPECT_EQ(text, expected) << k;

@@ -1,4 +1,6 @@
 // Calls of the dense half: layers, interaction, loss, metrics.
+#include <array>
+
 #include "fuzz/rank.h"
 
 namespace shardrec::fuzz {
@@ -35,12 +37,16 @@ void Rank::dense_call(Input& in) {
     }
     case 6: {
       shardrec_mlp* mlp = handle(in, &Rank::mlps_);
-      int32_t count = 0;
       shardrec_tensor parameter{};
-      note(shardrec_mlp_parameter_count(mlp, &count));
+      // Of any size, of which there is as much memory as the largest that is taken needs.
+      std::array<int64_t, 512> room{in.one_in(2) ? int64_t{sizeof(shardrec_layers)} : in.number()};
+      note(shardrec_mlp_info(
+          mlp, in.one_in(8) ? nullptr : reinterpret_cast<shardrec_layers*>(room.data())));
       note(shardrec_mlp_parameter(mlp, static_cast<int32_t>(in.number()), &parameter, nullptr));
       note(shardrec_mlp_set_learning_rate(mlp, in.real()));
-      note(shardrec_mlp_load(mlp, in.of<const char*>({"/nonexistent/x", nullptr, ""})));
+      note(shardrec_mlp_state(mlp, static_cast<int32_t>(in.number()),
+                              static_cast<int32_t>(in.number()),
+                              in.one_in(8) ? nullptr : &parameter));
       return;
     }
     case 7:

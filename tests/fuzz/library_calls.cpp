@@ -95,15 +95,25 @@ void Rank::library_call(Input& in) {
     }
     case 5: {
       char* text = nullptr;
-      take(shardrec_probe_cached_json(in.one_in(8) ? nullptr : &text), text);
+      take(shardrec_probe_json(nullptr, 0, 1, nullptr, in.one_in(8) ? nullptr : &text), text);
       // Numbers of threads that are refused: others are measured, for seconds.
       const auto threads = in.of<int32_t>({-1, 4097, INT32_MIN, INT32_MAX});
       shardrec_control* control = in.one_in(2) ? nullptr : handle(in, &Rank::controls_);
+      const auto* device =
+          in.of<const char*>({nullptr, "cpu", "cuda", "cuda:1024", "cuda:-1", "", "\xff"});
       char* measured = nullptr;
-      take(shardrec_probe_json(threads, control, &measured), measured);
-      take(shardrec_probe_device_json(in.of<int32_t>({-1, 1024, INT32_MIN, INT32_MAX}), control,
-                                      &measured),
+      take(shardrec_probe_json(device, threads, static_cast<int32_t>(in.number()), control,
+                               &measured),
            measured);
+      int32_t available = 0;
+      char* reason = nullptr;
+      const auto* name = in.of<const char*>(
+          {"local", "gloo", "cpu", "cuda:7", "avx2", "openblas", "", nullptr, "\xff"});
+      const bool wants_reason = in.one_in(2);
+      const shardrec_status told =
+          shardrec_available(as_enum<shardrec_capability>(in.below(5)), name,
+                             in.one_in(8) ? nullptr : &available, wants_reason ? &reason : nullptr);
+      take(told, reason);
       return;
     }
     case 6:

@@ -49,7 +49,7 @@ void Rank::options_call(Input& in) {
 
 void Rank::model_call(Input& in) {
   shardrec_model* model = handle(in, &Rank::models_);
-  switch (in.below(7)) {
+  switch (in.below(8)) {
     case 0:
       make(in, models_, [&](auto out) {
         return shardrec_model_create(handle_or_null(in, &Rank::options_), out);
@@ -71,11 +71,28 @@ void Rank::model_call(Input& in) {
                                       as_enum<shardrec_pooling>(in.below(4))));
       return;
     case 4:
-      note(shardrec_model_set_optimizer(model, handle_or_null(in, &Rank::options_)));
+      note(shardrec_model_set_optimizer(
+          model, in.one_in(2) ? SHARDREC_ALL_TABLES : static_cast<int32_t>(in.number()),
+          handle_or_null(in, &Rank::options_)));
       return;
     case 5: {
       char* text = nullptr;
       take(shardrec_model_to_json(model, &text), text);
+      return;
+    }
+    case 6: {
+      // Of any size, of which there is as much memory as the largest that is taken needs.
+      const auto room = [&] { return in.one_in(2) ? int64_t{64} : in.number(); };
+      std::array<int64_t, 512> size{room()}, table{room()}, feature{room()};
+      char* name = nullptr;
+      note(shardrec_model_info(model, reinterpret_cast<shardrec_model_size*>(size.data())));
+      const auto index = static_cast<int32_t>(in.number());
+      const shardrec_status told =
+          shardrec_model_table(model, index, reinterpret_cast<shardrec_table*>(table.data()),
+                               in.one_in(2) ? nullptr : &name);
+      take(told, name);
+      note(shardrec_model_feature(model, index, reinterpret_cast<shardrec_feature*>(feature.data()),
+                                  nullptr));
       return;
     }
     default: {
@@ -148,9 +165,6 @@ void Rank::plan_call(Input& in) {
       note(shardrec_plan_box(
           plan, static_cast<int32_t>(in.number()), static_cast<int32_t>(in.number()),
           in.one_in(8) ? nullptr : reinterpret_cast<shardrec_box*>(room.data())));
-      int64_t bytes = 0;
-      note(shardrec_plan_box_bytes(plan, static_cast<int32_t>(in.number()),
-                                   static_cast<int32_t>(in.number()), &bytes, nullptr));
       return;
     }
     default: {

@@ -18,7 +18,7 @@ void Rank::set_up(Input& in) {
   make(in, options_,
        [](auto out) { return shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, out); });
   note(shardrec_options_set_i64(options_.live(0), SHARDREC_OPTION_OPTIMIZER, optimizer));
-  note(shardrec_model_set_optimizer(models_.live(0), options_.live(0)));
+  note(shardrec_model_set_optimizer(models_.live(0), SHARDREC_ALL_TABLES, options_.live(0)));
   for (int t = 0; t < tables; ++t) {
     const std::string table = "table " + std::to_string(t);
     const int64_t rows = in.of<int64_t>({5, 1, 40, 7});
@@ -48,11 +48,15 @@ void Rank::set_up(Input& in) {
   make(in, lookups_, [&](auto out) {
     return shardrec_lookup_create(collections_.live(0), options_.live(0), out);
   });
-  int32_t features = 0;
-  note(shardrec_model_feature_count(models_.live(0), &features));
-  shape_.features = features;
-  if (features > 0) {
-    note(shardrec_model_feature_columns(models_.live(0), 0, nullptr, nullptr, &shape_.width));
+  shardrec_model_size size{};
+  size.struct_size = sizeof size;
+  note(shardrec_model_info(models_.live(0), &size));
+  shape_.features = size.features;
+  if (size.features > 0) {
+    shardrec_feature feature{};
+    feature.struct_size = sizeof feature;
+    note(shardrec_model_feature(models_.live(0), 0, &feature, nullptr));
+    shape_.width = feature.width;
   }
 }
 
@@ -191,10 +195,12 @@ void Rank::collection_call(Input& in) {
       return;
     }
     default:
-      note(shardrec_collection_load(
-          handle(in, &Rank::collections_),
-          in.of<const char*>({"/nonexistent/checkpoint", "", nullptr, "\xff"}),
-          in.one_in(2) ? nullptr : handle(in, &Rank::controls_)));
+      make(in, models_, [&](auto out) {
+        return shardrec_collection_model(handle(in, &Rank::collections_), out);
+      });
+      make(in, plans_, [&](auto out) {
+        return shardrec_collection_plan(handle(in, &Rank::collections_), out);
+      });
   }
 }
 

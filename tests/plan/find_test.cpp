@@ -55,12 +55,21 @@ TEST_F(Find, BoxesByNumber) {
 
 TEST_F(Find, AReplicatedTableHasNoBoxesButBytesAsOne) {
   expect_not_found([&] { (void)find_box(plan_, model_, 1, 0); }, 0, 0);
+  const Box copy = find_box_or_copy(plan_, model_, 1, 0);
+  EXPECT_EQ(copy.rank, -1);
+  EXPECT_EQ(copy.cells, model_.tables[1].cells());
+  expect_not_found([&] { (void)find_box_or_copy(plan_, model_, 1, 1); }, 1, 1);
+  EXPECT_EQ(find_box_or_copy(plan_, model_, 0, 1).cells.row, 5);
+  expect_not_found([&] { (void)find_model_table(model_, 2); }, 2, 2);
+  EXPECT_EQ(&find_model_table(model_, 1), &model_.tables[1]);
   EXPECT_EQ(find_box_bytes(plan_, model_, 1, 0), bytes_of_whole(model_, 1));
   EXPECT_EQ(find_box_bytes(plan_, model_, 1, 0).weights, 6 * 2 * 4);
   expect_not_found([&] { (void)find_box_bytes(plan_, model_, 1, 1); }, 1, 1);
 }
 
 TEST_F(Find, ColumnsOfAFeatureInItsOutput) {
+  EXPECT_EQ(find_feature_columns(model_, 0).output, 0);
+  EXPECT_EQ(find_feature_columns(model_, 2).output, 1);
   const FeatureColumns clicks = find_feature_columns(model_, 0);
   EXPECT_EQ(clicks.first, 4);  // behind those of the first table
   EXPECT_EQ(clicks.count, 2);

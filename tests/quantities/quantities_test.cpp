@@ -23,7 +23,7 @@ struct Sharded {
     shardrec_options* options = nullptr;
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
     SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, kRate));
-    SR_EXPECT_OK(shardrec_model_set_optimizer(model, options));
+    SR_EXPECT_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_INIT, SHARDREC_INIT_ZEROS));

@@ -45,7 +45,7 @@ class MeshRank {
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER, optimizer_));
     SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.1));
-    SR_EXPECT_OK(shardrec_model_set_optimizer(model_, options));
+    SR_EXPECT_OK(shardrec_model_set_optimizer(model_, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     SR_EXPECT_OK(shardrec_model_add_table(model_, "t", kRows, kDim, nullptr, nullptr));
     SR_EXPECT_OK(shardrec_model_add_feature(model_, 0, "f", SHARDREC_POOLING_SUM));

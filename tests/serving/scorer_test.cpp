@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "serving/served.h"
+#include "support/tables_alone.h"
 
 namespace shardrec_test {
 namespace {
@@ -85,7 +86,7 @@ TEST(Scorer, AnyTilingByRectanglesIsServedWhereItLies) {
     add(1, 10, 20, 0, 4);
     add(0, 10, 10, 4, 4);
     shardrec::Collection tables(comm, model, plan);
-    tables.save(directory.path());
+    shardrec::test::save_tables(comm, tables, directory.path());
   });
   const std::vector<int64_t> ids = {0, 9, 10, 15, 19, 20, 29};
   const std::vector<int64_t> lengths = {7};
@@ -300,7 +301,7 @@ TEST(Scorer, ServesAModelAsItWasSaved) {
   EXPECT_EQ(step, 4);
 }
 
-// What shardrec_collection_save wrote has tables only, and a checkpoint may have several collections.
+// A checkpoint may have tables only, and several collections.
 TEST(Scorer, ServesTablesAlone) {
   Directory directory;
   run(1, [&](shardrec::Comm& comm, int) {
@@ -308,7 +309,7 @@ TEST(Scorer, ServesTablesAlone) {
     const shardrec::Plan plan = make_plan(model, 1, SHARDREC_SHARDING_TABLE_WISE);
     shardrec::Collection tables(comm, model, plan);
     shardrec::Collection others(comm, model, plan, shardrec::CollectionOptions().seed(8));
-    tables.save(directory.path("alone"));
+    shardrec::test::save_tables(comm, tables, directory.path("alone"));
     shardrec::Checkpoint checkpoint(comm, directory.path("two"));
     checkpoint.add("first", tables);
     checkpoint.add("second", others);

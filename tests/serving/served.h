@@ -145,7 +145,7 @@ inline void train(const std::string& directory, const Trained& job) {
       lookup.set_gradient(1, {rows.data(), batch.sequence_ids, kDim});
       lookup.backward();
       for (auto* stack : {&net.bottom, &net.top}) {
-        for (int32_t p = 0; p < stack->parameter_count(); ++p) {
+        for (int32_t p = 0; p < stack->info().parameters; ++p) {
           const auto parameter = stack->parameter(p).value;
           for (int64_t i = 0; i < parameter.elements(); ++i) {
             parameter.data<float>()[i] += 0.01F * static_cast<float>(step % 7);

@@ -45,11 +45,24 @@
   /**
    * A parameter of the stack.
    *
-   * @param index of parameterCount
+   * @param index 0 to info().parameters() - 1
    * @return views
    */
   public Parameter parameter(int index) {
     Tensor[] value = new Tensor[1], gradient = new Tensor[1];
     Capi.mlp_parameter(this, index, value, gradient);
     return new Parameter(value[0].of(this), gradient[0].of(this));
+  }
+
+  /**
+   * An optimizer state of a parameter, in the library's memory; as parameter.
+   *
+   * @param index of parameter
+   * @param state 0 or 1
+   * @return a view
+   */
+  public Tensor state(int index, int state) {
+    Tensor[] out = new Tensor[1];
+    Capi.mlp_state(this, index, state, out);
+    return out[0].of(this);
   }

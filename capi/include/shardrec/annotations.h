@@ -28,6 +28,10 @@
 /* An int32_t that is 0 (false) or 1 (true). */
 #define SHARDREC_FLAG
 
+/* A member of a struct that the library fills where it returns the struct, and does not read where it is
+ * given one. */
+#define SHARDREC_FILLED
+
 /* The library writes to the memory of the tensor. The memory of other tensors is only read. */
 #define SHARDREC_WRITTEN
 

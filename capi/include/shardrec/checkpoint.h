@@ -25,8 +25,8 @@
  * A root belongs to one run, from its first commit on. A handle that has not opened a checkpoint of
  * that run cannot commit to it. Of two jobs that go on from one checkpoint the first to commit goes
  * on, the other one is refused until it opens what is there; nobody removes what another run wrote.
- * What shardrec_collection_save wrote, in this release or an earlier one, is opened too: its
- * collection has the name "".
+ * A directory that holds a manifest itself is opened as its own only checkpoint. Release 0.1 wrote such ones,
+ * of one collection, which has the name "" there.
  *
  * All ranks must see the directory as the same files; that is checked before a commit counts.
  * Files are read without trust: sizes before memory, every checksum, no code.
@@ -124,10 +124,24 @@ SHARDREC_API shardrec_status shardrec_checkpoint_commit(
 SHARDREC_API shardrec_status shardrec_checkpoint_open(shardrec_checkpoint *checkpoint,
                                                       int64_t step);
 
-/* The step of the checkpoint that is open. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none
- * is open), INVALID_ARGUMENT. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_checkpoint_step(const shardrec_checkpoint *checkpoint,
-                                                      int64_t *out);
+/* The checkpoint that is open. */
+typedef struct shardrec_opened {
+  int64_t struct_size; /* sizeof(shardrec_opened), set by the caller */
+  int64_t step;        /* as shardrec_checkpoint_commit was given it */
+  int64_t commit;      /* its number in its run, from 1; 0 where it is of none */
+  int64_t bytes;       /* of its files, the manifest aside */
+  int32_t format;      /* of its files (impl/checkpoint/FORMAT.md) */
+  int32_t ranks;       /* that wrote it */
+  int32_t collections; /* number of collections in it */
+  int32_t layers;      /* number of stacks of layers */
+  int32_t parameters;  /* number of sets of DDP parameters */
+  int32_t tensors;     /* number of tensors that ranks had set */
+} shardrec_opened;
+
+/* What is open. out: its struct_size is set; the members that fit in it are written.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), INVALID_ARGUMENT. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_checkpoint_info(const shardrec_checkpoint *checkpoint,
+                                                      shardrec_opened *out);
 
 /* Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
  * wrote it. Names, shapes, dtypes and optimizers must agree; what the checkpoint holds beside is
@@ -162,12 +176,19 @@ SHARDREC_API shardrec_status shardrec_checkpoint_mlp(shardrec_checkpoint *checkp
                                                      const shardrec_options *options,
                                                      shardrec_mlp **out);
 
-/* Describes a tensor that rank `rank` had set in the open checkpoint: out gets dtype, shape and
- * strides, and data NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open),
- * NOT_FOUND (name or rank), INVALID_ARGUMENT. Since 0.1. */
+/* A tensor of the host in a checkpoint. */
+typedef struct shardrec_saved_tensor {
+  int64_t struct_size;    /* sizeof(shardrec_saved_tensor), set by the caller */
+  int64_t bytes;          /* of its elements */
+  shardrec_tensor tensor; /* dtype, shape and strides of a compact tensor on the CPU; data NULL */
+} shardrec_saved_tensor;
+
+/* Describes a tensor that rank `rank` had set in the open checkpoint. out: its struct_size is set; the
+ * members that fit in it are written. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open),
+ * NOT_FOUND (name or rank), INVALID_ARGUMENT. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_checkpoint_tensor_info(shardrec_checkpoint *checkpoint,
                                                              const char *name, int32_t rank,
-                                                             shardrec_tensor *out);
+                                                             shardrec_saved_tensor *out);
 
 /* Reads such a tensor into out, which is compact and has its dtype and shape. Nothing is written
  * unless the checksum matches. Not collective. Errors: as shardrec_checkpoint_tensor_info; also

@@ -1,7 +1,7 @@
 /* A collection: this rank's boxes of the sharded tables, with their optimizer state.
  *
- * Forward, backward, rows read and written, save and load take effect in call order, and the order
- * is the same on all ranks (checked by sequence numbers: MISMATCH). One thread at a time per
+ * Forward, backward, rows read and written, and commits and loads of checkpoints (checkpoint.h) take effect
+ * in call order, and the order is the same on all ranks (checked by sequence numbers: MISMATCH). One thread at a time per
  * collection and its lookups, else BUSY; no thread affinity.
  *
  * Given the same output gradients, tables are bit-equal under every plan, number of ranks, thread
@@ -79,7 +79,7 @@ typedef enum shardrec_stat {
  * caller; keeps what it needs of comm and mesh, copies model and plan.
  * mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
  * group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
- * replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
+ * replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
  * sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
  * numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
  * all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
@@ -102,6 +102,14 @@ SHARDREC_API shardrec_status shardrec_collection_create(
 /* Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
  * blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1. */
 SHARDREC_API void shardrec_collection_destroy(SHARDREC_NULLABLE shardrec_collection **collection);
+
+/* The model and the plan that the collection was made with; on a mesh the plan is for the ranks of a
+ * sharding group. out: a copy, owned by the caller. Any thread. Errors: INVALID_HANDLE, CLOSED,
+ * INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_collection_model(const shardrec_collection *collection,
+                                                       shardrec_model **out);
+SHARDREC_API shardrec_status shardrec_collection_plan(const shardrec_collection *collection,
+                                                      shardrec_plan **out);
 
 /* Number of applied updates (accumulated lookups count once, with their update), the same on all
  * ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1. */
@@ -135,9 +143,6 @@ SHARDREC_API shardrec_status shardrec_collection_wait_device(shardrec_collection
  * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_STATE, DISAGREEMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_sync_replicas(shardrec_collection *collection);
-
-/* In place of a table's index: all tables. */
-#define SHARDREC_ALL_TABLES (-1)
 
 /* Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what
  * their optimizers say; set the same on all ranks before the same step, else that backward is
@@ -209,38 +214,6 @@ SHARDREC_API shardrec_status shardrec_collection_read_rows(
 SHARDREC_API shardrec_status shardrec_collection_write_rows(
     shardrec_collection *collection, int32_t table, shardrec_table_part part,
     SHARDREC_NULLABLE const shardrec_tensor *ids, SHARDREC_NULLABLE const shardrec_tensor *values);
-
-/* Saves weights, optimizer states, step count, learning rates and frozen tables that were set by
- * calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
- * must not hold a checkpoint yet; nothing else in it is touched. checkpoint.h saves a whole model,
- * step after step. One safetensors file per rank that owns something, then manifest.json; any plan
- * and number of ranks can load it. On a mesh: collective over all its ranks, the first replica
- * writes, and the replicas must have been averaged since their last step (INVALID_STATE). directory:
- * the same on all ranks, UTF-8, the same files for all of them. control: NULL allowed.
- * Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
- * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
- * IO_ERROR (on any rank: all get it, with rank and path), DISAGREEMENT (ranks name different
- * directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *collection,
-                                                      const char *directory,
-                                                      SHARDREC_NULLABLE shardrec_control *control);
-
-/* Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
- * into all replicas of a mesh; accumulated gradients and batches behind forward are dropped (see
- * shardrec_checkpoint_load). Tables are matched by name and must
- * agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
- * before it has written to a table changes nothing; one that fails later (a damaged or unreadable
- * block, a cancel, a peer) leaves a collection that refuses what reads or changes its tables, saves
- * among it, with INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
- * UNSUPPORTED.
- * Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
- * CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
- * NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the tensor), UNSUPPORTED, IO_ERROR,
- * DISAGREEMENT (ranks name different directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
- * TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_load(shardrec_collection *collection,
-                                                      const char *directory,
-                                                      SHARDREC_NULLABLE shardrec_control *control);
 
 /* A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
  * sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,

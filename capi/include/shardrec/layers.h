@@ -59,17 +59,37 @@ SHARDREC_API void shardrec_mlp_destroy(SHARDREC_NULLABLE shardrec_mlp **mlp);
 SHARDREC_API shardrec_status shardrec_mlp_add_linear(shardrec_mlp *mlp, int64_t outputs,
                                                      shardrec_activation activation);
 
-/* Number of parameters: two per layer, W then b. Errors: INVALID_HANDLE, CLOSED, BUSY,
- * INVALID_ARGUMENT. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_parameter_count(const shardrec_mlp *mlp, int32_t *out);
+/* A stack of layers, as it is now. */
+typedef struct shardrec_layers {
+  int64_t struct_size;          /* sizeof(shardrec_layers), set by the caller */
+  int64_t inputs;               /* columns of the input */
+  int64_t outputs;              /* columns of the output; inputs while there is no layer */
+  int32_t layers;               /* number of linear layers */
+  int32_t parameters;           /* number of parameters: two per layer, W then b */
+  int64_t elements;             /* of all parameters together */
+  int64_t step;                 /* optimizer steps (shardrec_mlp_step) */
+  double learning_rate;         /* of the next step */
+  shardrec_optimizer optimizer; /* that it was made with */
+  int32_t states;               /* states that the optimizer keeps for each parameter, 0 to 2 */
+} shardrec_layers;
+
+/* What the stack is. out: its struct_size is set; the members that fit in it are written.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_mlp_info(const shardrec_mlp *mlp, shardrec_layers *out);
 
 /* Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
  * layer is added; each may be NULL. Write through them to set values. To train
  * data-parallel: shardrec_ddp_add_mlp.
- * Errors: as shardrec_mlp_parameter_count; NOT_FOUND. Since 0.1. */
+ * Errors: as shardrec_mlp_info; NOT_FOUND. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_parameter(
     shardrec_mlp *mlp, int32_t index, SHARDREC_NULLABLE shardrec_tensor *out_parameter,
     SHARDREC_NULLABLE shardrec_tensor *out_gradient);
+
+/* A view of an optimizer state of parameter `index`, shaped as it; valid as shardrec_mlp_parameter's.
+ * state: MOMENTUM_SGD 0 the momentum; ADAGRAD 0 the sum; ADAM and LAMB 0 the mean, 1 the mean of squares.
+ * Errors: as shardrec_mlp_parameter (NOT_FOUND: state too). Since 0.2. */
+SHARDREC_API shardrec_status shardrec_mlp_state(const shardrec_mlp *mlp, int32_t index,
+                                                int32_t state, shardrec_tensor *out);
 
 /* output = stack(input). input [batch, inputs], output [batch, outputs of the last layer]; batch >=
  * 0. input must stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY,
@@ -105,15 +125,6 @@ SHARDREC_API shardrec_status shardrec_mlp_step(shardrec_mlp *mlp);
  * INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp *mlp,
                                                             double learning_rate);
-
-/* Saves parameters, optimizer state and step count to a safetensors file with a checksum / loads them
- * into a stack of the same shape and optimizer, which stays as it was after an error (ADAM and LAMB
- * keep the same states, so that a stack of one takes a file of the other). Several may save to one
- * path at the same time: one of them stays, whole. path: UTF-8. Local. checkpoint.h saves layers and
- * tables together. Errors: INVALID_HANDLE, CLOSED, BUSY,
- * INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, CORRUPT_DATA, OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_save(const shardrec_mlp *mlp, const char *path);
-SHARDREC_API shardrec_status shardrec_mlp_load(shardrec_mlp *mlp, const char *path);
 
 /* Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
  * features >= 0, dim >= 1. options: kind MLP (threads) or NULL. out: owned by the caller.

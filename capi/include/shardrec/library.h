@@ -36,6 +36,25 @@ SHARDREC_API int32_t shardrec_api_version(void);
  * out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_capabilities_json(char **out_text);
 
+/* What shardrec_available asks for. */
+typedef enum shardrec_capability {
+  SHARDREC_CAPABILITY_ENGINE = 0, /* an engine of communicators: "local", "gloo", "mpi" */
+  SHARDREC_CAPABILITY_DEVICE = 1, /* what tables can live on: "cpu", "cuda" (any device), "cuda:1" */
+  SHARDREC_CAPABILITY_CPU_TARGET = 2, /* kernels for an instruction set: "scalar", "avx2" and so on */
+  SHARDREC_CAPABILITY_DENSE = 3,      /* the GEMM plug-in of layers: "openblas" */
+  SHARDREC_CAPABILITY_FORCE_32 = 0x7fffffff
+} shardrec_capability;
+
+/* Whether this library has something on this machine: 1 or 0. Plug-ins are loaded to see; no device is used.
+ * name: as shardrec_capabilities_json lists it; a name that nobody knows is not available either.
+ * out_reason: freed by the caller with shardrec_text_free; may be NULL. Why not, and what to install or what
+ * there is; an empty text where it is available.
+ * Errors: INVALID_ARGUMENT (the kind; SHARDREC_CPU_TARGET, as shardrec_capabilities_json), OUT_OF_MEMORY.
+ * Any thread. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_available(shardrec_capability kind, const char *name,
+                                                SHARDREC_FLAG int32_t *out_available,
+                                                SHARDREC_NULLABLE char **out_reason);
+
 /* Handles of any kind that are open in this process, or closed with a call still inside.
  * A test suite asserts that it ends at 0. Errors: INVALID_ARGUMENT. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_live_objects(int64_t *out);

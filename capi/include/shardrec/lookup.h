@@ -84,9 +84,8 @@ SHARDREC_API shardrec_status shardrec_lookup_begin(shardrec_lookup *lookup,
                                                    const shardrec_batch *batch);
 
 /* Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
- * pooled features: [batch_size, width] (shardrec_model_feature_columns). Output 1 + k, the k-th
- * sequence feature (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in
- * the batch's order. 0 rows when this rank's batch is one that forward will refuse.
+ * pooled features: [batch_size, width] (shardrec_model_info). Output 1 + k, the k-th sequence feature
+ * (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
  * Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup *lookup,

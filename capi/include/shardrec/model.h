@@ -8,6 +8,7 @@
 #define SHARDREC_MODEL_H
 
 #include "shardrec/options.h"
+#include "shardrec/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,8 +52,12 @@ SHARDREC_API shardrec_status shardrec_model_add_table(shardrec_model *model, con
 SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, int32_t table,
                                                         const char *name, shardrec_pooling pooling);
 
-/* Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; NULL: SGD
- * with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
+/* In place of a table's index: all tables. */
+#define SHARDREC_ALL_TABLES (-1)
+
+/* Sets the optimizer of a table, in place of the model's, or with SHARDREC_ALL_TABLES the model's: that of
+ * all tables that have none of their own. options: kind OPTIMIZER; NULL: of a table the model's again, of
+ * the model SGD with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
  * lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
  * b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
  *   SGD              w -= lr * g; L2: w -= lr * (g + lam * w); DECOUPLE: w = w * (1 - lr * lam) - lr
@@ -77,33 +82,64 @@ SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, i
  * UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
  * after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
  * that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
- * are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model,
+ * are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, UNSUPPORTED.
+ * Since 0.2. */
+SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model, int32_t table,
                                                           SHARDREC_OPTIONS(OPTIMIZER)
                                                           const shardrec_options *options);
 
-/* Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; NULL: the
- * model's again. Errors: as shardrec_model_set_optimizer; NOT_FOUND (table). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_model_set_table_optimizer(shardrec_model *model,
-                                                                int32_t table,
-                                                                SHARDREC_OPTIONS(OPTIMIZER)
-                                                                const shardrec_options *options);
+/* What a model holds. */
+typedef struct shardrec_model_size {
+  int64_t struct_size; /* sizeof(shardrec_model_size), set by the caller */
+  int32_t tables;      /* number of tables */
+  int32_t features;    /* number of features */
+  int32_t sequences;   /* how many of the features are sequences (POOLING_NONE) */
+  int32_t reserved;    /* 0 */
+  int64_t width;       /* columns of output 0: the sum of the dims of all pooled features */
+} shardrec_model_size;
 
-/* Counts. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_model_table_count(const shardrec_model *model, int32_t *out);
-SHARDREC_API shardrec_status shardrec_model_feature_count(const shardrec_model *model,
-                                                          int32_t *out);
+/* How many tables and features the model has. out: its struct_size is set; the members that fit in it are
+ * written. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_model_info(const shardrec_model *model,
+                                                 shardrec_model_size *out);
 
-/* First column and number of columns of a pooled feature in output 0, and the number of columns of
- * output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
- * as added). For a sequence feature, of its own output (1 + k for the k-th one in model order): 0, dim
- * and dim. Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
- * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_model_feature_columns(const shardrec_model *model,
-                                                            int32_t feature,
-                                                            SHARDREC_NULLABLE int64_t *out_column,
-                                                            SHARDREC_NULLABLE int64_t *out_columns,
-                                                            SHARDREC_NULLABLE int64_t *out_width);
+/* A table of a model. */
+typedef struct shardrec_table {
+  int64_t struct_size;          /* sizeof(shardrec_table), set by the caller */
+  int64_t rows;                 /* number of rows */
+  int64_t dim;                  /* elements of a row */
+  shardrec_dtype dtype;         /* of its weights */
+  shardrec_optimizer optimizer; /* its own, else the model's */
+  double learning_rate;         /* that its optimizer begins with */
+  int32_t states;               /* states of its optimizer, 0 to 2: parts of shardrec_table_part */
+  int32_t features;             /* number of features that are looked up in it */
+} shardrec_table;
+
+/* A table and its name. table: its index, from 0. out: its struct_size is set; the members that fit in it
+ * are written. out_name: freed by the caller with shardrec_text_free; may be NULL.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_model_table(const shardrec_model *model, int32_t table,
+                                                  shardrec_table *out,
+                                                  SHARDREC_NULLABLE char **out_name);
+
+/* A feature of a model, and where lookups write it. Output 0 holds the pooled features: tables as added,
+ * within a table its features as added. */
+typedef struct shardrec_feature {
+  int64_t struct_size;      /* sizeof(shardrec_feature), set by the caller */
+  int32_t table;            /* index of the table that it is looked up in */
+  shardrec_pooling pooling; /* how the rows of a bag become one vector */
+  int32_t output;           /* 0, or 1 + k for the k-th sequence feature in model order */
+  int32_t reserved;         /* 0 */
+  int64_t column;           /* its first column of that output; 0 for a sequence */
+  int64_t columns;          /* its number of columns: the table's dim */
+  int64_t width;            /* columns of that output, those of other features included */
+} shardrec_feature;
+
+/* A feature and its name. feature: its index, from 0. out, out_name: as shardrec_model_table.
+ * Errors: as shardrec_model_table; NOT_FOUND (feature). Since 0.2. */
+SHARDREC_API shardrec_status shardrec_model_feature(const shardrec_model *model, int32_t feature,
+                                                    shardrec_feature *out,
+                                                    SHARDREC_NULLABLE char **out_name);
 
 /* The model as JSON, all keys spelled out:
  *   {"format": "shardrec-model-1",

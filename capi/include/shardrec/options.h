@@ -20,7 +20,7 @@ typedef struct shardrec_options shardrec_options;
 
 typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_OPTIMIZER = 1,   /* keys 100-199; for shardrec_model_set_optimizer and
-                                      shardrec_model_set_table_optimizer */
+                                       shardrec_ddp_set_optimizer */
   SHARDREC_OPTIONS_TABLE = 2,       /* keys 200-299 */
   SHARDREC_OPTIONS_PLAN = 3,        /* keys 300-399 */
   SHARDREC_OPTIONS_COLLECTION = 4,  /* keys 400-499 */

@@ -103,7 +103,8 @@ SHARDREC_API shardrec_status shardrec_plan_create_empty(const shardrec_model *mo
                                                         const shardrec_options *options,
                                                         shardrec_plan **out);
 
-/* A box: rows [row, row + rows) x columns [col, col + cols) of a table, owned by a rank. */
+/* A box: rows [row, row + rows) x columns [col, col + cols) of a table, owned by a rank. Its bytes are what a
+ * collection allocates for it on its rank, buffers aside; shardrec_plan_add_box does not read them. */
 typedef struct shardrec_box {
   int64_t struct_size; /* sizeof(shardrec_box), set by the caller */
   int32_t rank;
@@ -112,6 +113,12 @@ typedef struct shardrec_box {
   int64_t rows;
   int64_t col;
   int64_t cols;
+  SHARDREC_FILLED int64_t weight_bytes; /* rows x cols x the dtype's size */
+  SHARDREC_FILLED int64_t
+      state_bytes; /* of optimizer states, float32: per element, or one per row of
+                                           the box; boxes of one row range on one rank share the latter
+                                           where ROW_STATISTICS is ROW, and it counts with the first of
+                                           them */
 } shardrec_box;
 
 /* Adds a box of a table. It is read during the call.
@@ -140,22 +147,12 @@ SHARDREC_API shardrec_status shardrec_plan_check(const shardrec_plan *plan);
 SHARDREC_API shardrec_status shardrec_plan_box_count(const shardrec_plan *plan, int32_t table,
                                                      int32_t *out);
 
-/* Box `box` of a table, ordered by first row, then first column. out: its struct_size is set; the members
- * that fit in it are written.
+/* Box `box` of a table, ordered by first row, then first column. Of a replicated table box 0 stands for the
+ * copy that each rank has: all rows and columns, rank -1. out: its struct_size is set; the members that fit
+ * in it are written.
  * Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_t table,
                                                int32_t box, shardrec_box *out);
-
-/* Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
- * size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
- * range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
- * them). Of a replicated table: box 0 stands for the copy that each rank has. It is what a
- * collection allocates, its buffers aside. Each out may be NULL.
- * Errors: as shardrec_plan_box. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_plan_box_bytes(const shardrec_plan *plan, int32_t table,
-                                                     int32_t box,
-                                                     SHARDREC_NULLABLE int64_t *out_weights,
-                                                     SHARDREC_NULLABLE int64_t *out_states);
 
 /* The plan as JSON:
  *   {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,

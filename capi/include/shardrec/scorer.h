@@ -49,7 +49,7 @@ typedef struct shardrec_scorer shardrec_scorer;
 
 /* Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
  * a damaged checkpoint is refused.
- * directory: UTF-8, as shardrec_checkpoint_create or shardrec_collection_save were given.
+ * directory: UTF-8, as shardrec_checkpoint_create was given it, or one that is a checkpoint itself.
  * step: that of the checkpoint, -1 for the newest. options: kind SCORER or NULL. control: NULL allowed;
  * counts bytes, cancels. out: owned by the caller.
  * With MAPPED tables the files must stay as they are while they are served: removing them is fine

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "checkpoint/contents/collection_contents.h"
 #include "embedding/lookup.h"
 #include "handle.h"
 #include "objects/comm_object.h"
@@ -16,9 +15,8 @@
 namespace shardrec::capi {
 
 struct CollectionObject {
-  // All ranks of the membership make theirs in the same order; tables: collective to make.
-  explicit CollectionObject(const std::shared_ptr<Membership>& its_membership)
-      : membership(its_membership), checkpoints(membership->communicator()) {}
+  explicit CollectionObject(std::shared_ptr<Membership> its_membership)
+      : membership(std::move(its_membership)) {}
 
   // The number names the collection in traces and metrics.
   void set_tables(std::unique_ptr<training::Tables> made) noexcept {
@@ -31,8 +29,6 @@ struct CollectionObject {
 
   std::shared_ptr<Membership> membership;
   std::unique_ptr<training::Tables> tables;
-  // Over all ranks of the membership, which on a mesh are those of all replicas.
-  checkpoint::GroupChannels checkpoints;
   uint32_t number = 0;  // of the collections on its communicator; the same on all ranks
   std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();
 

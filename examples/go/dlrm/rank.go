@@ -63,7 +63,7 @@ func addTables(model *sr.Model) error {
 			return err
 		}
 	}
-	return model.SetOptimizer(new(sr.OptimizerOptions).Optimizer(sr.OptimizerRowwiseAdagrad).LearningRate(0.1))
+	return model.SetOptimizer(sr.AllTables, new(sr.OptimizerOptions).Optimizer(sr.OptimizerRowwiseAdagrad).LearningRate(0.1))
 }
 
 func addLayers(layers *sr.Mlp, outputs int) error {

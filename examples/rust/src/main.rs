@@ -37,7 +37,7 @@ impl<'a> Trainer<'a> {
             model.add_feature(table, &format!("feature{f}"), Pooling::Sum)?;
         }
         let adagrad = OptimizerOptions::new().optimizer(Optimizer::RowwiseAdagrad).learning_rate(0.1);
-        model.set_optimizer(Some(&adagrad))?;
+        model.set_optimizer(ALL_TABLES, Some(&adagrad))?;
         let plan = Plan::collective(comm, None, &model, None)?;
         let tables = Collection::new(comm, None, &model, &plan, Some(&CollectionOptions::new().seed(7)))?;
         let lookup = Lookup::new(&tables, None)?;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <shardrec/shardrec.hpp>
+#include <string>
 #include <tuple>
 
 namespace shardrec::cli {
@@ -39,7 +40,7 @@ std::optional<ProbedMemory> ProbedMemory::cached() {
 }
 
 ProbedMemory ProbedMemory::of_device(int64_t device) {
-  return ProbedMemory(probe_device_json(static_cast<int32_t>(device)));
+  return ProbedMemory(probe_json("cuda:" + std::to_string(device)));
 }
 
 ProbedMemory::ProbedMemory(const std::string& json) {

@@ -18,7 +18,7 @@ class ProbedMemory {
   static std::optional<ProbedMemory> cached();
   // Probes a device, in about a second.
   static ProbedMemory of_device(int64_t device);
-  // json: of shardrec_probe_cached_json, shardrec_probe_device_json.
+  // json: of shardrec_probe_json.
   explicit ProbedMemory(const std::string& json);
 
   // GB/s of the fastest way with exactly so many threads, of the nearest bag length (bags are

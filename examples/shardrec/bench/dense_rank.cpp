@@ -53,7 +53,7 @@ DenseRank::DenseRank(const DenseBenchOptions& options, Comm& comm, int rank)
 }
 
 void DenseRank::add_parameters() {
-  const int32_t count = layers_.parameter_count();
+  const int32_t count = layers_.info().parameters;
   for (int32_t i = 0; i < count; ++i) parameters_ += layers_.parameter(i).value.elements();
   ddp_.add("stack", layers_);
   ddp_.commit();

@@ -24,7 +24,7 @@ struct ProbeOptions {
 };
 
 std::string profile(const ProbeOptions& options) {
-  return options.cached ? probe_cached_json() : shardrec::probe_json(options.threads);
+  return options.cached ? probe_cached_json() : shardrec::probe_json("cpu", options.threads);
 }
 
 // What the library had to say about the cache.
@@ -114,8 +114,7 @@ void print_device_table(const nlohmann::json& json) {
 
 int probe_device(const ProbeOptions& options) {
   const int64_t device = TablesOn(options.device).device_of({}, 0);
-  const auto json =
-      nlohmann::json::parse(shardrec::probe_device_json(static_cast<int32_t>(device)));
+  const auto json = nlohmann::json::parse(shardrec::probe_json("cuda:" + std::to_string(device)));
   if (options.json) {
     std::cout << json.dump() << "\n";
   } else {

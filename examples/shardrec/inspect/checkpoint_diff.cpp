@@ -163,7 +163,7 @@ Mlp load_layers(const OpenCheckpoint& from, const std::string& name) {
 // Views of what the layers hold.
 std::vector<std::span<const float>> parameters_of(Mlp& layers) {
   std::vector<std::span<const float>> all;
-  for (int32_t i = 0; i < layers.parameter_count(); ++i) {
+  for (int32_t i = 0; i < layers.info().parameters; ++i) {
     const Tensor value = layers.parameter(i).value;
     all.emplace_back(value.data<const float>(), static_cast<size_t>(value.elements()));
   }
@@ -228,7 +228,7 @@ std::optional<Difference> compare_parts(const OpenCheckpoint& a, const OpenCheck
 OpenCheckpoint open_checkpoint(Comm& comm, const std::string& directory, int64_t step) {
   Checkpoint handle(comm, directory);
   handle.open(step);
-  const int64_t opened = handle.step();
+  const int64_t opened = handle.info().step;
   return {.comm = comm, .directory = directory, .handle = std::move(handle), .step = opened};
 }
 

@@ -104,16 +104,9 @@ Plan make_plan(const PlanOptions& options, const Model& model) {
   return Plan(model, topology_of(options), planner);
 }
 
-Box box_of(const Plan& plan, int32_t table, int32_t index, const nlohmann::json& shape) {
-  Box box;
-  if (shape.at("replicated")) {
-    box.place.rows = shape.at("rows");
-    box.place.cols = shape.at("dim");
-  } else {
-    box.place = plan.box(table, index);
-  }
-  const auto [weights, states] = plan.box_bytes(table, index);
-  box.bytes = {weights, states};
+Box box_of(const Plan& plan, int32_t table, int32_t index) {
+  Box box{.place = plan.box(table, index)};
+  box.bytes = {box.place.weight_bytes, box.place.state_bytes};
   return box;
 }
 
@@ -128,7 +121,7 @@ Planned read_plan(const Plan& plan, const std::string& text) {
     const auto index = static_cast<int32_t>(planned.tables.size());
     const size_t boxes = table.replicated ? 1 : shape.at("boxes").size();
     for (size_t b = 0; b < boxes; ++b) {
-      const Box box = box_of(plan, index, static_cast<int32_t>(b), shape);
+      const Box box = box_of(plan, index, static_cast<int32_t>(b));
       table.bytes.add(box.bytes);
       if (!table.replicated) planned.by_rank[static_cast<size_t>(box.place.rank)].add(box.bytes);
       table.boxes.push_back(box);
@@ -230,7 +223,7 @@ void write_text(const std::string& path, const std::string& text) {
 
 int plan(const PlanOptions& options) {
   const Model model = read_json(options.model, Model::from_json);
-  if (model.table_count() == 0) throw UserError(options.model + " has no tables to plan for.");
+  if (model.info().tables == 0) throw UserError(options.model + " has no tables to plan for.");
   const Plan made = make_plan(options, model);
   const std::string json = made.to_json();
   if (!options.output.empty()) write_text(options.output, json + "\n");

@@ -37,7 +37,7 @@ class DdpRank {
              DdpOptions()
                  .bucket_bytes(std::min(case_.bucket_bytes, kFirstBucketBytes), case_.bucket_bytes)
                  .threads(1)) {
-    for (int32_t p = 0; p < stack_.parameter_count(); ++p) {
+    for (int32_t p = 0; p < stack_.info().parameters; ++p) {
       parameters_.push_back(stack_.parameter(p));
     }
   }

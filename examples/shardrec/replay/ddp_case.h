@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "replay/safetensors.h"
+#include "data/safetensors.h"
 
 namespace shardrec::cli {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "data/safetensors.h"
 #include "replay/ddp_case.h"
-#include "replay/safetensors.h"
 
 namespace shardrec::cli {
 

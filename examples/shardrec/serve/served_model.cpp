@@ -25,7 +25,7 @@ ServedModel::ServedModel(const Scorer& scorer) {
     if (feature.at("pooling") == "none") {
       sequences.push_back({features.size() - 1, features.back().dim});
     } else {
-      width = model.columns(index).width;
+      width = model.feature(index).width;
     }
   }
   const shardrec_served info = scorer.info();

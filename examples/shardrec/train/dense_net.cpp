@@ -2,8 +2,11 @@
 #include "train/dense_net.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "data/hash_number.h"
+#include "data/safetensors.h"
 
 namespace shardrec::cli {
 namespace {
@@ -30,7 +33,7 @@ Mlp make_stack(const TrainOptions& train, uint64_t number, int64_t inputs,
   Mlp stack(inputs, options);
   for (const int64_t width : hidden) stack.add_linear(width);
   stack.add_linear(outputs, SHARDREC_ACTIVATION_NONE);
-  const int32_t parameters = stack.parameter_count();
+  const int32_t parameters = stack.info().parameters;
   for (int32_t bias = 1; bias < parameters; bias += 2) {
     const Tensor values = stack.parameter(bias).value;
     std::fill_n(values.data<float>(), values.elements(), 0.0F);
@@ -38,8 +41,18 @@ Mlp make_stack(const TrainOptions& train, uint64_t number, int64_t inputs,
   return stack;
 }
 
-std::string stack_path(const std::string& directory, const char* name) {
-  return directory + "/dense_" + name + ".safetensors";
+// The parameters that an earlier release has saved of a stack.
+void load_parameters(const std::string& path, Mlp& stack) {
+  const Safetensors file(path);
+  const int32_t layers = stack.info().layers;
+  for (int32_t layer = 0; layer < layers; ++layer) {
+    for (int32_t bias = 0; bias < 2; ++bias) {
+      const std::string name = "layer." + std::to_string(layer) + (bias == 0 ? ".weight" : ".bias");
+      const Tensor value = stack.parameter(2 * layer + bias).value;
+      const std::vector<float> saved = file.floats(name, value.elements());
+      std::copy(saved.begin(), saved.end(), value.data<float>());
+    }
+  }
 }
 
 }  // namespace
@@ -127,8 +140,8 @@ void DenseNet::add_to(Checkpoint& checkpoint) {
 }
 
 void DenseNet::load_format_1(const std::string& directory) {
-  bottom_.load(stack_path(directory, "bottom"));
-  top_.load(stack_path(directory, "top"));
+  load_parameters(directory + "/dense_bottom.safetensors", bottom_);
+  load_parameters(directory + "/dense_top.safetensors", top_);
 }
 
 }  // namespace shardrec::cli

@@ -42,7 +42,7 @@ class DenseNet {
   void step();
 
   void add_to(Checkpoint& checkpoint);
-  // What an earlier release has saved beside the tables.
+  // The parameters that an earlier release has saved beside the tables; their optimizer begins anew.
   void load_format_1(const std::string& directory);
 
  private:

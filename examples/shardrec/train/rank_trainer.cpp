@@ -260,7 +260,10 @@ void RankTrainer::add_to(Checkpoint& checkpoint) {
 
 void RankTrainer::load_format_1(const std::string& directory) {
   const LongWork work("loading " + directory, rank_ == 0, LongWork::OnInterrupt::kCancel);
-  collection_.load(directory, work.control());
+  Checkpoint checkpoint(comm_, directory);
+  checkpoint.add("", collection_);
+  checkpoint.open();
+  checkpoint.load(work.control());
   net_.load_format_1(directory);
 }
 

@@ -19,7 +19,7 @@ using PositionNumbers = std::array<int64_t, 4>;
 
 SavedRun read_run(const Checkpoint& checkpoint, const std::string& directory) {
   SavedRun run;
-  run.step = checkpoint.step();
+  run.step = checkpoint.info().step;
   const auto refuse = [&] {
     throw UserError(directory + " holds checkpoints, but none of `shardrec train`.");
   };
@@ -28,14 +28,14 @@ SavedRun read_run(const Checkpoint& checkpoint, const std::string& directory) {
     if (!std::filesystem::exists(directory + "/manifest.json")) refuse();
     return run;
   }
-  if (settings->dtype() != SHARDREC_UINT8 || settings->dimensions() != 1) refuse();
-  run.settings.resize(static_cast<size_t>(settings->elements()));
+  if (settings->tensor.dtype() != SHARDREC_UINT8 || settings->tensor.dimensions() != 1) refuse();
+  run.settings.resize(static_cast<size_t>(settings->bytes));
   checkpoint.get_tensor(kSettings, 0, run.settings);
 
   PositionNumbers numbers{};
   const auto position = checkpoint.find_tensor_info(kPosition);
-  if (!position || position->dtype() != SHARDREC_INT64 || position->dimensions() != 1 ||
-      position->elements() != std::ssize(numbers)) {
+  if (!position || position->tensor.dtype() != SHARDREC_INT64 ||
+      position->tensor.dimensions() != 1 || position->tensor.elements() != std::ssize(numbers)) {
     refuse();
   }
   checkpoint.get_tensor(kPosition, 0, numbers);

@@ -104,7 +104,7 @@ struct ManifestItem {
 
 struct Manifest {
   int format = 2;
-  std::string run;     // names the run that wrote it; empty where none is kept (collection_save)
+  std::string run;     // names the run that wrote it; empty of none (tables alone of release 0.1)
   int64_t commit = 0;  // numbers the commits of a run
   int64_t step = 0;    // of the host's
   int32_t ranks = 1;   // that wrote it

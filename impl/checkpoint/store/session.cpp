@@ -85,22 +85,4 @@ const Opened& Session::opened() const {
   return *opened_;
 }
 
-void save_collection(const Group& group, training::Tables& tables, const std::string& directory,
-                     core::Control* control) {
-  Contents contents;
-  contents.collections.push_back(contents_to_save(tables, ""));
-  require_same_directory(group, "save", directory);
-  save(group, {.directory = directory, .step = tables.collection().step()}, contents, control);
-}
-
-void load_collection(const Group& group, training::Tables& tables, const std::string& directory,
-                     core::Control* control) {
-  Gathering alone;
-  alone.add("", tables);
-  Contents contents;
-  comm::agree(group.collectives, preparing("load"), [&] { contents = alone.to_load(); });
-  require_same_directory(group, "load", directory);
-  fill(group, checkpoint::open(group, directory), alone, std::move(contents), control);
-}
-
 }  // namespace shardrec::checkpoint

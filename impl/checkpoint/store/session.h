@@ -1,5 +1,5 @@
 // A root of checkpoints (store.h) as one job uses it: what all ranks of a communicator commit, open and
-// load together; and a collection that is a checkpoint of its own.
+// load together.
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -60,11 +60,5 @@ class Session {
   Lineage lineage_;
   std::optional<Opened> opened_;
 };
-
-// Collective: as save() and load(), of tables alone, in a directory of their own.
-void save_collection(const Group& group, training::Tables& tables, const std::string& directory,
-                     core::Control* control);
-void load_collection(const Group& group, training::Tables& tables, const std::string& directory,
-                     core::Control* control);
 
 }  // namespace shardrec::checkpoint

@@ -10,7 +10,7 @@
 // checkpoints of the run, and directories that killed commits of it left, are removed by later
 // commits, while they hold the lock.
 //
-// A directory with a manifest in it (shardrec_collection_save) is opened as its own only
+// A directory with a manifest in it, as release 0.1 wrote of tables alone, is opened as its own only
 // checkpoint.
 //
 // Collective, but where it says otherwise. Thread rule: one thread at a time per Group.

@@ -158,6 +158,23 @@ std::vector<std::string_view> installed_engines() {
   return names;
 }
 
+std::string missing_engine(const std::string& name) {
+  std::string names;
+  for (const EngineRow& engine : kEngines) {
+    core::append(names, core::sentence(names.empty() ? "" : ", ", engine.name));
+    if (engine.name != name) continue;
+    if (!engine.is_plugin()) return {};
+    try {
+      remote::load_transport(name);
+      return {};
+    } catch (const core::Error& error) {
+      if (error.status() != SHARDREC_UNSUPPORTED) throw;
+      return error.sentence();
+    }
+  }
+  return core::sentence("there is no engine \"", name, "\"; there are ", names);
+}
+
 std::string engine_of_environment() {
   const char* named = std::getenv("SHARDREC_ENGINE");
   if (named == nullptr || *named == '\0') return EngineOptions{}.engine;

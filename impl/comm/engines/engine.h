@@ -33,6 +33,9 @@ struct EngineOptions {
 
 // The engines of this installation: those of the library and those whose plug-ins are installed.
 std::vector<std::string_view> installed_engines();
+// Why there is no engine of that name here: a sentence, which names a plug-in's package; empty where there is.
+// Loads the plug-in to see.
+std::string missing_engine(const std::string& name);
 
 // The engine that the environment variable SHARDREC_ENGINE names; gloo where it is not set. Throws
 // INVALID_ARGUMENT.

@@ -54,7 +54,7 @@ DeviceProbeSizes device_probe_sizes(uint64_t free_bytes);
 // whose measurement it would disturb.
 DeviceProfile probe_device(int32_t device, core::Control* control);
 
-// The JSON is documented at shardrec_probe_device_json (capi/include/shardrec/probe.h).
+// The JSON is documented at shardrec_probe_json (capi/include/shardrec/probe.h).
 std::string profile_to_json(const DeviceProfile& profile);
 
 }  // namespace shardrec::compute::cuda

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "shardrec/shardrec.hpp"
+#include "support/tables_alone.h"
 
 namespace {
 
@@ -55,16 +56,6 @@ double dd(const std::string& arguments) {
   });
 }
 
-// Runs body on every rank; the time of all.
-double on_ranks(std::vector<shardrec::Collection>& tables,
-                const std::function<void(shardrec::Collection&)>& body) {
-  return seconds_of([&] {
-    std::vector<std::thread> threads;
-    for (shardrec::Collection& own : tables) threads.emplace_back([&] { body(own); });
-    for (std::thread& thread : threads) thread.join();
-  });
-}
-
 struct World {
   World(int ranks, int64_t rows, shardrec_sharding sharding) : group(ranks) {
     for (int rank = 0; rank < ranks; ++rank) comms.emplace_back(group, rank);
@@ -96,6 +87,19 @@ struct World {
   std::vector<shardrec::Collection> tables;
 };
 
+using Body = std::function<void(shardrec::Comm&, shardrec::Collection&)>;
+
+// Runs body on every rank; the time of all.
+double on_ranks(World& world, const Body& body) {
+  return seconds_of([&] {
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < world.tables.size(); ++rank) {
+      threads.emplace_back([&, rank] { body(world.comms[rank], world.tables[rank]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
 void report(const char* what, double ours, double theirs, double gib, double extra_mib, int ranks) {
   std::printf("%-34s %8.2f s %8.2f GiB/s   dd %8.2f GiB/s   %5.2f of dd   +%.0f MiB a rank\n", what,
               ours, gib / ours, gib / theirs, theirs / ours, extra_mib / ranks);
@@ -117,25 +121,27 @@ int main(int argc, char** argv) {
   const std::string blocks = std::to_string(static_cast<int64_t>(gib * 1024));
   std::filesystem::create_directories(root);
   // From the tables themselves while memory is measured; each line in turn with its dd.
-  const auto measured = [&](const char* what, double theirs, World& world,
-                            const std::function<void(shardrec::Collection&)>& body) {
+  const auto measured = [&](const char* what, double theirs, World& world, const Body& body) {
     reset_peak();
     const double before = memory("VmRSS");
-    const double ours = on_ranks(world.tables, body);
+    const double ours = on_ranks(world, body);
     report(what, ours, theirs, gib, memory("VmHWM") - before, ranks);
   };
   {
     World world(ranks, rows, SHARDREC_SHARDING_ROW_WISE);
     const double write = dd("if=/dev/zero of=" + plain + " count=" + blocks + " conv=fsync");
     ::sync();
-    measured("save, row-wise", write, world,
-             [&](shardrec::Collection& own) { own.save(root + "/saved"); });
+    measured("save, row-wise", write, world, [&](shardrec::Comm& comm, shardrec::Collection& own) {
+      shardrec::test::save_tables(comm, own, root + "/saved");
+    });
   }
   for (const auto& [name, sharding] : {std::pair("row-wise", SHARDREC_SHARDING_ROW_WISE),
                                        std::pair("column-wise", SHARDREC_SHARDING_COLUMN_WISE),
                                        std::pair("table-wise", SHARDREC_SHARDING_TABLE_WISE)}) {
     World world(ranks, rows, sharding);
-    const auto load = [&](shardrec::Collection& own) { own.load(root + "/saved"); };
+    const auto load = [&](shardrec::Comm& comm, shardrec::Collection& own) {
+      shardrec::test::load_tables(comm, own, root + "/saved");
+    };
     if (drop_caches()) {
       const double cold = dd("if=" + plain + " of=/dev/null");
       drop_caches();
@@ -143,7 +149,7 @@ int main(int argc, char** argv) {
     }
     dd("if=" + plain + " of=/dev/null");
     const double warm = dd("if=" + plain + " of=/dev/null");
-    on_ranks(world.tables, load);  // into the cache
+    on_ranks(world, load);  // into the cache
     measured((std::string("load, ") + name + ", from the cache").c_str(), warm, world, load);
   }
   std::filesystem::remove_all(root);

@@ -35,7 +35,7 @@ static shardrec_status make_model(shardrec_model **model) {
   CHECK(shardrec_model_create(NULL, model));
   CHECK(shardrec_model_add_table(*model, "user", kRows, kDim, zeros, &user));
   CHECK(shardrec_model_add_feature(*model, user, "user_id", SHARDREC_POOLING_SUM));
-  CHECK(shardrec_model_set_optimizer(*model, sgd));
+  CHECK(shardrec_model_set_optimizer(*model, SHARDREC_ALL_TABLES, sgd));
 done:
   shardrec_options_destroy(&zeros);
   shardrec_options_destroy(&sgd);

@@ -38,33 +38,33 @@ typedef struct { void* array; intgo len; intgo cap; } _goslice_;
 typedef _gostring_ swig_type_1;
 typedef _gostring_ swig_type_2;
 typedef _gostring_ swig_type_3;
-typedef long long swig_type_4;
-typedef long long swig_type_5;
-typedef _gostring_ swig_type_6;
-typedef _gostring_ swig_type_7;
-typedef long long swig_type_8;
-typedef _goslice_ swig_type_9;
+typedef _gostring_ swig_type_4;
+typedef _gostring_ swig_type_5;
+typedef long long swig_type_6;
+typedef long long swig_type_7;
+typedef _gostring_ swig_type_8;
+typedef _gostring_ swig_type_9;
 typedef long long swig_type_10;
 typedef _goslice_ swig_type_11;
-typedef _gostring_ swig_type_12;
-typedef _gostring_ swig_type_13;
+typedef long long swig_type_12;
+typedef _goslice_ swig_type_13;
 typedef _gostring_ swig_type_14;
 typedef _gostring_ swig_type_15;
 typedef _gostring_ swig_type_16;
 typedef _gostring_ swig_type_17;
-typedef long long swig_type_18;
+typedef _gostring_ swig_type_18;
 typedef _gostring_ swig_type_19;
 typedef long long swig_type_20;
-typedef _goslice_ swig_type_21;
-typedef _gostring_ swig_type_22;
+typedef _gostring_ swig_type_21;
+typedef long long swig_type_22;
 typedef _goslice_ swig_type_23;
-typedef _goslice_ swig_type_24;
-typedef long long swig_type_25;
-typedef _gostring_ swig_type_26;
-typedef _gostring_ swig_type_27;
-typedef long long swig_type_28;
+typedef _gostring_ swig_type_24;
+typedef _goslice_ swig_type_25;
+typedef _goslice_ swig_type_26;
+typedef long long swig_type_27;
+typedef _gostring_ swig_type_28;
 typedef _gostring_ swig_type_29;
-typedef _gostring_ swig_type_30;
+typedef long long swig_type_30;
 typedef _gostring_ swig_type_31;
 typedef _gostring_ swig_type_32;
 typedef _gostring_ swig_type_33;
@@ -82,22 +82,22 @@ typedef _gostring_ swig_type_44;
 typedef _gostring_ swig_type_45;
 typedef _gostring_ swig_type_46;
 typedef _gostring_ swig_type_47;
-typedef _goslice_ swig_type_48;
+typedef _gostring_ swig_type_48;
 typedef _gostring_ swig_type_49;
 typedef _goslice_ swig_type_50;
 typedef _gostring_ swig_type_51;
 typedef _goslice_ swig_type_52;
-typedef _goslice_ swig_type_53;
-typedef _gostring_ swig_type_54;
+typedef _gostring_ swig_type_53;
+typedef _goslice_ swig_type_54;
 typedef _goslice_ swig_type_55;
-typedef _goslice_ swig_type_56;
-typedef _gostring_ swig_type_57;
+typedef _gostring_ swig_type_56;
+typedef _goslice_ swig_type_57;
 typedef _goslice_ swig_type_58;
-typedef _goslice_ swig_type_59;
+typedef _gostring_ swig_type_59;
 typedef _goslice_ swig_type_60;
 typedef _goslice_ swig_type_61;
-typedef _gostring_ swig_type_62;
-typedef _gostring_ swig_type_63;
+typedef _goslice_ swig_type_62;
+typedef _goslice_ swig_type_63;
 typedef _gostring_ swig_type_64;
 typedef _gostring_ swig_type_65;
 typedef _gostring_ swig_type_66;
@@ -107,10 +107,10 @@ typedef _gostring_ swig_type_69;
 typedef _gostring_ swig_type_70;
 typedef _gostring_ swig_type_71;
 typedef _gostring_ swig_type_72;
-typedef long long swig_type_73;
-typedef long long swig_type_74;
-typedef _gostring_ swig_type_75;
-typedef _gostring_ swig_type_76;
+typedef _gostring_ swig_type_73;
+typedef _gostring_ swig_type_74;
+typedef long long swig_type_75;
+typedef long long swig_type_76;
 typedef _gostring_ swig_type_77;
 typedef _gostring_ swig_type_78;
 typedef _gostring_ swig_type_79;
@@ -136,55 +136,55 @@ typedef _gostring_ swig_type_98;
 typedef _gostring_ swig_type_99;
 typedef _gostring_ swig_type_100;
 typedef _gostring_ swig_type_101;
-typedef _gostring_ swig_type_102;
-typedef long long swig_type_103;
+typedef long long swig_type_102;
+typedef _gostring_ swig_type_103;
 typedef _gostring_ swig_type_104;
 typedef _gostring_ swig_type_105;
 typedef _gostring_ swig_type_106;
 typedef _gostring_ swig_type_107;
 typedef _gostring_ swig_type_108;
 typedef _gostring_ swig_type_109;
-typedef _gostring_ swig_type_110;
+typedef long long swig_type_110;
 typedef long long swig_type_111;
-typedef long long swig_type_112;
-typedef _goslice_ swig_type_113;
-typedef _gostring_ swig_type_114;
+typedef _goslice_ swig_type_112;
+typedef _gostring_ swig_type_113;
+typedef long long swig_type_114;
 typedef long long swig_type_115;
-typedef long long swig_type_116;
-typedef _goslice_ swig_type_117;
-typedef _gostring_ swig_type_118;
+typedef _goslice_ swig_type_116;
+typedef _gostring_ swig_type_117;
+typedef _goslice_ swig_type_118;
 typedef _goslice_ swig_type_119;
-typedef _goslice_ swig_type_120;
-typedef _gostring_ swig_type_121;
+typedef _gostring_ swig_type_120;
+typedef _goslice_ swig_type_121;
 typedef _goslice_ swig_type_122;
-typedef _goslice_ swig_type_123;
+typedef _gostring_ swig_type_123;
 typedef _gostring_ swig_type_124;
 typedef _gostring_ swig_type_125;
-typedef _gostring_ swig_type_126;
+typedef long long swig_type_126;
 typedef _gostring_ swig_type_127;
 typedef _gostring_ swig_type_128;
-typedef _gostring_ swig_type_129;
+typedef _goslice_ swig_type_129;
 typedef _gostring_ swig_type_130;
-typedef long long swig_type_131;
-typedef _gostring_ swig_type_132;
+typedef _gostring_ swig_type_131;
+typedef _goslice_ swig_type_132;
 typedef _gostring_ swig_type_133;
-typedef _goslice_ swig_type_134;
+typedef _gostring_ swig_type_134;
 typedef _gostring_ swig_type_135;
-typedef _gostring_ swig_type_136;
-typedef _goslice_ swig_type_137;
+typedef _goslice_ swig_type_136;
+typedef _gostring_ swig_type_137;
 typedef _gostring_ swig_type_138;
 typedef _gostring_ swig_type_139;
-typedef _gostring_ swig_type_140;
+typedef _goslice_ swig_type_140;
 typedef _goslice_ swig_type_141;
 typedef _gostring_ swig_type_142;
 typedef _gostring_ swig_type_143;
 typedef _gostring_ swig_type_144;
 typedef _goslice_ swig_type_145;
-typedef _goslice_ swig_type_146;
+typedef _gostring_ swig_type_146;
 typedef _gostring_ swig_type_147;
 typedef _gostring_ swig_type_148;
 typedef _gostring_ swig_type_149;
-typedef _goslice_ swig_type_150;
+typedef _gostring_ swig_type_150;
 typedef _gostring_ swig_type_151;
 typedef _gostring_ swig_type_152;
 typedef _gostring_ swig_type_153;
@@ -200,325 +200,317 @@ typedef _gostring_ swig_type_162;
 typedef _gostring_ swig_type_163;
 typedef _gostring_ swig_type_164;
 typedef _gostring_ swig_type_165;
-typedef _gostring_ swig_type_166;
+typedef long long swig_type_166;
 typedef _gostring_ swig_type_167;
-typedef _gostring_ swig_type_168;
+typedef long long swig_type_168;
 typedef _gostring_ swig_type_169;
 typedef _gostring_ swig_type_170;
-typedef long long swig_type_171;
-typedef _gostring_ swig_type_172;
-typedef long long swig_type_173;
+typedef _gostring_ swig_type_171;
+typedef _goslice_ swig_type_172;
+typedef _goslice_ swig_type_173;
 typedef _gostring_ swig_type_174;
-typedef _gostring_ swig_type_175;
-typedef _gostring_ swig_type_176;
-typedef _goslice_ swig_type_177;
-typedef _goslice_ swig_type_178;
+typedef _goslice_ swig_type_175;
+typedef _goslice_ swig_type_176;
+typedef _gostring_ swig_type_177;
+typedef _gostring_ swig_type_178;
 typedef _gostring_ swig_type_179;
-typedef _goslice_ swig_type_180;
-typedef _goslice_ swig_type_181;
-typedef _gostring_ swig_type_182;
+typedef _gostring_ swig_type_180;
+typedef long long swig_type_181;
+typedef long long swig_type_182;
 typedef _gostring_ swig_type_183;
 typedef _gostring_ swig_type_184;
-typedef _gostring_ swig_type_185;
-typedef _gostring_ swig_type_186;
-typedef _gostring_ swig_type_187;
+typedef _goslice_ swig_type_185;
+typedef _goslice_ swig_type_186;
+typedef _goslice_ swig_type_187;
 typedef _gostring_ swig_type_188;
-typedef _gostring_ swig_type_189;
-typedef long long swig_type_190;
-typedef long long swig_type_191;
+typedef _goslice_ swig_type_189;
+typedef _goslice_ swig_type_190;
+typedef _goslice_ swig_type_191;
 typedef _gostring_ swig_type_192;
-typedef _gostring_ swig_type_193;
+typedef _goslice_ swig_type_193;
 typedef _goslice_ swig_type_194;
 typedef _goslice_ swig_type_195;
 typedef _goslice_ swig_type_196;
 typedef _gostring_ swig_type_197;
-typedef _goslice_ swig_type_198;
-typedef _goslice_ swig_type_199;
-typedef _goslice_ swig_type_200;
+typedef _gostring_ swig_type_198;
+typedef _gostring_ swig_type_199;
+typedef _gostring_ swig_type_200;
 typedef _gostring_ swig_type_201;
-typedef _goslice_ swig_type_202;
-typedef _goslice_ swig_type_203;
-typedef _goslice_ swig_type_204;
-typedef _goslice_ swig_type_205;
+typedef _gostring_ swig_type_202;
+typedef _gostring_ swig_type_203;
+typedef _gostring_ swig_type_204;
+typedef _gostring_ swig_type_205;
 typedef _gostring_ swig_type_206;
-typedef _gostring_ swig_type_207;
+typedef _goslice_ swig_type_207;
 typedef _gostring_ swig_type_208;
-typedef _gostring_ swig_type_209;
+typedef long long swig_type_209;
 typedef _gostring_ swig_type_210;
-typedef _gostring_ swig_type_211;
+typedef long long swig_type_211;
 typedef _gostring_ swig_type_212;
 typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
 typedef _gostring_ swig_type_215;
-typedef _goslice_ swig_type_216;
+typedef _gostring_ swig_type_216;
 typedef _gostring_ swig_type_217;
-typedef long long swig_type_218;
+typedef _gostring_ swig_type_218;
 typedef _gostring_ swig_type_219;
-typedef long long swig_type_220;
-typedef _gostring_ swig_type_221;
+typedef _gostring_ swig_type_220;
+typedef _goslice_ swig_type_221;
 typedef _gostring_ swig_type_222;
 typedef _gostring_ swig_type_223;
 typedef _gostring_ swig_type_224;
 typedef _gostring_ swig_type_225;
 typedef _gostring_ swig_type_226;
 typedef _gostring_ swig_type_227;
-typedef _gostring_ swig_type_228;
+typedef long long swig_type_228;
 typedef _gostring_ swig_type_229;
-typedef _gostring_ swig_type_230;
+typedef long long swig_type_230;
 typedef _gostring_ swig_type_231;
 typedef _gostring_ swig_type_232;
-typedef _goslice_ swig_type_233;
-typedef _gostring_ swig_type_234;
-typedef _gostring_ swig_type_235;
+typedef _gostring_ swig_type_233;
+typedef _goslice_ swig_type_234;
+typedef _goslice_ swig_type_235;
 typedef _gostring_ swig_type_236;
 typedef _gostring_ swig_type_237;
 typedef _gostring_ swig_type_238;
 typedef _gostring_ swig_type_239;
-typedef long long swig_type_240;
-typedef _gostring_ swig_type_241;
-typedef long long swig_type_242;
+typedef _gostring_ swig_type_240;
+typedef long long swig_type_241;
+typedef _gostring_ swig_type_242;
 typedef _gostring_ swig_type_243;
 typedef _gostring_ swig_type_244;
 typedef _gostring_ swig_type_245;
-typedef _goslice_ swig_type_246;
-typedef _goslice_ swig_type_247;
+typedef _gostring_ swig_type_246;
+typedef _gostring_ swig_type_247;
 typedef _gostring_ swig_type_248;
 typedef _gostring_ swig_type_249;
-typedef _gostring_ swig_type_250;
-typedef _gostring_ swig_type_251;
-typedef _gostring_ swig_type_252;
+typedef long long swig_type_250;
+typedef long long swig_type_251;
+typedef long long swig_type_252;
 typedef long long swig_type_253;
 typedef _gostring_ swig_type_254;
 typedef _gostring_ swig_type_255;
-typedef _gostring_ swig_type_256;
-typedef _gostring_ swig_type_257;
-typedef _gostring_ swig_type_258;
-typedef _gostring_ swig_type_259;
-typedef long long swig_type_260;
-typedef long long swig_type_261;
-typedef long long swig_type_262;
-typedef long long swig_type_263;
+typedef long long swig_type_256;
+typedef _goslice_ swig_type_257;
+typedef _goslice_ swig_type_258;
+typedef _goslice_ swig_type_259;
+typedef _goslice_ swig_type_260;
+typedef _goslice_ swig_type_261;
+typedef _goslice_ swig_type_262;
+typedef _gostring_ swig_type_263;
 typedef _gostring_ swig_type_264;
 typedef _gostring_ swig_type_265;
-typedef long long swig_type_266;
-typedef _goslice_ swig_type_267;
-typedef _goslice_ swig_type_268;
-typedef _goslice_ swig_type_269;
+typedef _gostring_ swig_type_266;
+typedef _gostring_ swig_type_267;
+typedef _gostring_ swig_type_268;
+typedef long long swig_type_269;
 typedef _goslice_ swig_type_270;
 typedef _goslice_ swig_type_271;
 typedef _goslice_ swig_type_272;
-typedef _gostring_ swig_type_273;
-typedef _gostring_ swig_type_274;
-typedef long long swig_type_275;
+typedef _goslice_ swig_type_273;
+typedef _goslice_ swig_type_274;
+typedef _goslice_ swig_type_275;
 typedef _goslice_ swig_type_276;
-typedef _goslice_ swig_type_277;
-typedef _goslice_ swig_type_278;
+typedef _gostring_ swig_type_277;
+typedef long long swig_type_278;
 typedef _goslice_ swig_type_279;
 typedef _goslice_ swig_type_280;
 typedef _goslice_ swig_type_281;
 typedef _goslice_ swig_type_282;
-typedef _gostring_ swig_type_283;
-typedef long long swig_type_284;
+typedef _goslice_ swig_type_283;
+typedef _goslice_ swig_type_284;
 typedef _goslice_ swig_type_285;
 typedef _goslice_ swig_type_286;
-typedef _goslice_ swig_type_287;
-typedef _goslice_ swig_type_288;
-typedef _goslice_ swig_type_289;
-typedef _goslice_ swig_type_290;
-typedef _goslice_ swig_type_291;
-typedef _goslice_ swig_type_292;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
 extern int _wrap_api_version_capi(void);
 extern swig_type_2 _wrap_capabilities_json_capi(swig_voidp arg1);
-extern swig_type_3 _wrap_live_objects_capi(swig_voidp arg1);
-extern swig_type_4 _wrap_hash64_capi(swig_type_5 arg1, swig_type_6 arg2);
-extern swig_type_7 _wrap_hash64_ids_capi(swig_type_8 arg1, swig_type_9 arg2, swig_type_10 arg3, swig_type_11 arg4);
-extern swig_type_12 _wrap_log_set_level_capi(swig_intgo arg1);
-extern swig_type_13 _wrap_log_next_capi(int arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_14 _wrap_control_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_3 _wrap_available_capi(swig_intgo arg1, swig_type_4 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_5 _wrap_live_objects_capi(swig_voidp arg1);
+extern swig_type_6 _wrap_hash64_capi(swig_type_7 arg1, swig_type_8 arg2);
+extern swig_type_9 _wrap_hash64_ids_capi(swig_type_10 arg1, swig_type_11 arg2, swig_type_12 arg3, swig_type_13 arg4);
+extern swig_type_14 _wrap_log_set_level_capi(swig_intgo arg1);
+extern swig_type_15 _wrap_log_next_capi(int arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_16 _wrap_control_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_control_destroy_capi(swig_voidp arg1);
-extern swig_type_15 _wrap_control_cancel_capi(uintptr_t arg1);
-extern swig_type_16 _wrap_control_progress_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_type_17 _wrap_memory_create_capi(swig_intgo arg1, int arg2, swig_type_18 arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_17 _wrap_control_cancel_capi(uintptr_t arg1);
+extern swig_type_18 _wrap_control_progress_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern swig_type_19 _wrap_memory_create_capi(swig_intgo arg1, int arg2, swig_type_20 arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_memory_destroy_capi(swig_voidp arg1);
-extern swig_type_19 _wrap_memory_tensor_capi(uintptr_t arg1, swig_type_20 arg2, swig_intgo arg3, swig_type_21 arg4, swig_voidp arg5);
-extern swig_type_22 _wrap_tensor_copy_capi(swig_type_23 arg1, swig_type_24 arg2, swig_type_25 arg3);
-extern swig_type_26 _wrap_options_create_capi(swig_intgo arg1, swig_voidp arg2);
+extern swig_type_21 _wrap_memory_tensor_capi(uintptr_t arg1, swig_type_22 arg2, swig_intgo arg3, swig_type_23 arg4, swig_voidp arg5);
+extern swig_type_24 _wrap_tensor_copy_capi(swig_type_25 arg1, swig_type_26 arg2, swig_type_27 arg3);
+extern swig_type_28 _wrap_options_create_capi(swig_intgo arg1, swig_voidp arg2);
 extern void _wrap_options_destroy_capi(swig_voidp arg1);
-extern swig_type_27 _wrap_options_set_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_type_28 arg3);
-extern swig_type_29 _wrap_options_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
-extern swig_type_30 _wrap_options_set_text_capi(uintptr_t arg1, swig_intgo arg2, swig_type_31 arg3);
-extern swig_type_32 _wrap_options_get_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_33 _wrap_options_get_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_34 _wrap_options_get_text_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_35 _wrap_local_create_capi(int arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_29 _wrap_options_set_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_type_30 arg3);
+extern swig_type_31 _wrap_options_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
+extern swig_type_32 _wrap_options_set_text_capi(uintptr_t arg1, swig_intgo arg2, swig_type_33 arg3);
+extern swig_type_34 _wrap_options_get_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_35 _wrap_options_get_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_36 _wrap_options_get_text_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_37 _wrap_local_create_capi(int arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_local_destroy_capi(swig_voidp arg1);
-extern swig_type_36 _wrap_comm_create_local_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_37 _wrap_comm_create_capi(swig_intgo arg1, int arg2, int arg3, swig_type_38 arg4, uintptr_t arg5, swig_voidp arg6);
-extern swig_type_39 _wrap_comm_create_from_env_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_38 _wrap_comm_create_local_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_39 _wrap_comm_create_capi(swig_intgo arg1, int arg2, int arg3, swig_type_40 arg4, uintptr_t arg5, swig_voidp arg6);
+extern swig_type_41 _wrap_comm_create_from_env_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_comm_destroy_capi(swig_voidp arg1);
-extern swig_type_40 _wrap_comm_rank_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_41 _wrap_comm_size_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_42 _wrap_comm_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
-extern swig_type_43 _wrap_comm_get_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_44 _wrap_comm_status_capi(uintptr_t arg1);
-extern swig_type_45 _wrap_comm_operations_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_46 _wrap_comm_barrier_capi(uintptr_t arg1);
-extern swig_type_47 _wrap_comm_all_reduce_capi(uintptr_t arg1, swig_type_48 arg2, swig_intgo arg3);
-extern swig_type_49 _wrap_comm_broadcast_capi(uintptr_t arg1, swig_type_50 arg2, int arg3);
-extern swig_type_51 _wrap_comm_all_gather_capi(uintptr_t arg1, swig_type_52 arg2, swig_type_53 arg3);
-extern swig_type_54 _wrap_comm_reduce_scatter_capi(uintptr_t arg1, swig_type_55 arg2, swig_type_56 arg3, swig_intgo arg4);
-extern swig_type_57 _wrap_comm_all_to_all_capi(uintptr_t arg1, swig_type_58 arg2, swig_type_59 arg3, swig_type_60 arg4, swig_type_61 arg5);
-extern swig_type_62 _wrap_comm_split_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
-extern swig_type_63 _wrap_comm_close_capi(uintptr_t arg1);
-extern swig_type_64 _wrap_comm_abort_capi(uintptr_t arg1, swig_type_65 arg2);
-extern swig_type_66 _wrap_rendezvous_create_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_67 _wrap_rendezvous_token_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_42 _wrap_comm_rank_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_43 _wrap_comm_size_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_44 _wrap_comm_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
+extern swig_type_45 _wrap_comm_get_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_46 _wrap_comm_status_capi(uintptr_t arg1);
+extern swig_type_47 _wrap_comm_operations_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_48 _wrap_comm_barrier_capi(uintptr_t arg1);
+extern swig_type_49 _wrap_comm_all_reduce_capi(uintptr_t arg1, swig_type_50 arg2, swig_intgo arg3);
+extern swig_type_51 _wrap_comm_broadcast_capi(uintptr_t arg1, swig_type_52 arg2, int arg3);
+extern swig_type_53 _wrap_comm_all_gather_capi(uintptr_t arg1, swig_type_54 arg2, swig_type_55 arg3);
+extern swig_type_56 _wrap_comm_reduce_scatter_capi(uintptr_t arg1, swig_type_57 arg2, swig_type_58 arg3, swig_intgo arg4);
+extern swig_type_59 _wrap_comm_all_to_all_capi(uintptr_t arg1, swig_type_60 arg2, swig_type_61 arg3, swig_type_62 arg4, swig_type_63 arg5);
+extern swig_type_64 _wrap_comm_split_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_65 _wrap_comm_close_capi(uintptr_t arg1);
+extern swig_type_66 _wrap_comm_abort_capi(uintptr_t arg1, swig_type_67 arg2);
+extern swig_type_68 _wrap_rendezvous_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_69 _wrap_rendezvous_token_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_rendezvous_destroy_capi(swig_voidp arg1);
-extern swig_type_68 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_70 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_69 _wrap_mesh_comm_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_70 _wrap_model_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_71 _wrap_mesh_comm_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_72 _wrap_model_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_model_destroy_capi(swig_voidp arg1);
-extern swig_type_71 _wrap_model_add_table_capi(uintptr_t arg1, swig_type_72 arg2, swig_type_73 arg3, swig_type_74 arg4, uintptr_t arg5, swig_voidp arg6);
-extern swig_type_75 _wrap_model_add_feature_capi(uintptr_t arg1, int arg2, swig_type_76 arg3, swig_intgo arg4);
-extern swig_type_77 _wrap_model_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_78 _wrap_model_set_table_optimizer_capi(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_79 _wrap_model_table_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_80 _wrap_model_feature_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_81 _wrap_model_feature_columns_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_82 _wrap_model_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_83 _wrap_model_from_json_capi(swig_type_84 arg1, swig_voidp arg2);
-extern swig_type_85 _wrap_topology_create_capi(int arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_73 _wrap_model_add_table_capi(uintptr_t arg1, swig_type_74 arg2, swig_type_75 arg3, swig_type_76 arg4, uintptr_t arg5, swig_voidp arg6);
+extern swig_type_77 _wrap_model_add_feature_capi(uintptr_t arg1, int arg2, swig_type_78 arg3, swig_intgo arg4);
+extern swig_type_79 _wrap_model_set_optimizer_capi(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_80 _wrap_model_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_81 _wrap_model_from_json_capi(swig_type_82 arg1, swig_voidp arg2);
+extern swig_type_83 _wrap_topology_create_capi(int arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_topology_destroy_capi(swig_voidp arg1);
-extern swig_type_86 _wrap_topology_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_87 _wrap_topology_from_json_capi(swig_type_88 arg1, swig_voidp arg2);
-extern swig_type_89 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_90 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_91 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_92 _wrap_plan_replicate_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
+extern swig_type_84 _wrap_topology_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_85 _wrap_topology_from_json_capi(swig_type_86 arg1, swig_voidp arg2);
+extern swig_type_87 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_88 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_89 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_90 _wrap_plan_replicate_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
 extern void _wrap_plan_destroy_capi(swig_voidp arg1);
-extern swig_type_93 _wrap_plan_check_capi(uintptr_t arg1);
-extern swig_type_94 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_95 _wrap_plan_box_bytes_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_96 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_97 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_98 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_99 arg2, swig_voidp arg3);
-extern swig_type_100 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, swig_voidp arg6);
+extern swig_type_91 _wrap_plan_check_capi(uintptr_t arg1);
+extern swig_type_92 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_93 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_94 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_95 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_96 arg2, swig_voidp arg3);
+extern swig_type_97 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5, swig_voidp arg6);
 extern void _wrap_collection_destroy_capi(swig_voidp arg1);
-extern swig_type_101 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_102 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_103 arg2);
-extern swig_type_104 _wrap_collection_wait_device_capi(uintptr_t arg1);
-extern swig_type_105 _wrap_collection_sync_replicas_capi(uintptr_t arg1);
-extern swig_type_106 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
-extern swig_type_107 _wrap_collection_learning_rate_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_108 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_109 _wrap_collection_frozen_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_110 _wrap_collection_read_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_111 arg4, swig_type_112 arg5, swig_type_113 arg6);
-extern swig_type_114 _wrap_collection_write_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_115 arg4, swig_type_116 arg5, swig_type_117 arg6);
-extern swig_type_118 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_119 arg4, swig_type_120 arg5);
-extern swig_type_121 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_122 arg4, swig_type_123 arg5);
-extern swig_type_124 _wrap_collection_save_capi(uintptr_t arg1, swig_type_125 arg2, uintptr_t arg3);
-extern swig_type_126 _wrap_collection_load_capi(uintptr_t arg1, swig_type_127 arg2, uintptr_t arg3);
-extern swig_type_128 _wrap_collection_stat_capi(uintptr_t arg1, swig_intgo arg2, int arg3, swig_voidp arg4);
-extern swig_type_129 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_98 _wrap_collection_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_99 _wrap_collection_plan_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_100 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_101 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_102 arg2);
+extern swig_type_103 _wrap_collection_wait_device_capi(uintptr_t arg1);
+extern swig_type_104 _wrap_collection_sync_replicas_capi(uintptr_t arg1);
+extern swig_type_105 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
+extern swig_type_106 _wrap_collection_learning_rate_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_107 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_108 _wrap_collection_frozen_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_109 _wrap_collection_read_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_110 arg4, swig_type_111 arg5, swig_type_112 arg6);
+extern swig_type_113 _wrap_collection_write_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_114 arg4, swig_type_115 arg5, swig_type_116 arg6);
+extern swig_type_117 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_118 arg4, swig_type_119 arg5);
+extern swig_type_120 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_121 arg4, swig_type_122 arg5);
+extern swig_type_123 _wrap_collection_stat_capi(uintptr_t arg1, swig_intgo arg2, int arg3, swig_voidp arg4);
+extern swig_type_124 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_130 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_131 arg2);
-extern swig_type_132 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_133 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_134 arg3);
-extern swig_type_135 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_136 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_137 arg3);
-extern swig_type_138 _wrap_lookup_send_gradients_capi(uintptr_t arg1, swig_intgo arg2);
-extern swig_type_139 _wrap_lookup_backward_capi(uintptr_t arg1, swig_intgo arg2);
-extern swig_type_140 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_141 arg2);
-extern swig_type_142 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_125 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_126 arg2);
+extern swig_type_127 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_128 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_129 arg3);
+extern swig_type_130 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_131 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_132 arg3);
+extern swig_type_133 _wrap_lookup_send_gradients_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_134 _wrap_lookup_backward_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_135 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_136 arg2);
+extern swig_type_137 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_143 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_144 arg2, swig_type_145 arg3, swig_type_146 arg4, swig_voidp arg5);
-extern swig_type_147 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_148 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_149 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_150 arg2);
-extern swig_type_151 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_152 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_153 _wrap_ddp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_154 _wrap_ddp_bucket_of_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_155 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
-extern swig_type_156 _wrap_ddp_mark_ready_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_157 _wrap_ddp_mark_unused_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_158 _wrap_ddp_end_capi(uintptr_t arg1);
-extern swig_type_159 _wrap_ddp_wait_capi(uintptr_t arg1);
-extern swig_type_160 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_161 _wrap_ddp_join_capi(uintptr_t arg1);
-extern swig_type_162 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_163 _wrap_ddp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
-extern swig_type_164 _wrap_ddp_step_capi(uintptr_t arg1);
-extern swig_type_165 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_166 _wrap_ddp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
-extern swig_type_167 _wrap_ddp_check_equal_capi(uintptr_t arg1);
-extern swig_type_168 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
-extern swig_type_169 _wrap_ddp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_170 _wrap_mlp_create_capi(swig_type_171 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_138 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_139 arg2, swig_type_140 arg3, swig_type_141 arg4, swig_voidp arg5);
+extern swig_type_142 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_143 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_144 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_145 arg2);
+extern swig_type_146 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_147 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_148 _wrap_ddp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_149 _wrap_ddp_bucket_of_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_150 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
+extern swig_type_151 _wrap_ddp_mark_ready_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_152 _wrap_ddp_mark_unused_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_153 _wrap_ddp_end_capi(uintptr_t arg1);
+extern swig_type_154 _wrap_ddp_wait_capi(uintptr_t arg1);
+extern swig_type_155 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_156 _wrap_ddp_join_capi(uintptr_t arg1);
+extern swig_type_157 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_158 _wrap_ddp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
+extern swig_type_159 _wrap_ddp_step_capi(uintptr_t arg1);
+extern swig_type_160 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_161 _wrap_ddp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_162 _wrap_ddp_check_equal_capi(uintptr_t arg1);
+extern swig_type_163 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
+extern swig_type_164 _wrap_ddp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_165 _wrap_mlp_create_capi(swig_type_166 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_172 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_173 arg2, swig_intgo arg3);
-extern swig_type_174 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_175 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_176 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_177 arg2, swig_type_178 arg3);
-extern swig_type_179 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_180 arg2, swig_type_181 arg3);
-extern swig_type_182 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_183 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_184 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_185 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_186 arg2);
-extern swig_type_187 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_188 arg2);
-extern swig_type_189 _wrap_interaction_create_capi(swig_type_190 arg1, swig_type_191 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_167 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_168 arg2, swig_intgo arg3);
+extern swig_type_169 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_170 _wrap_mlp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_171 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_172 arg2, swig_type_173 arg3);
+extern swig_type_174 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_175 arg2, swig_type_176 arg3);
+extern swig_type_177 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_178 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_179 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_180 _wrap_interaction_create_capi(swig_type_181 arg1, swig_type_182 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_192 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_193 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_194 arg2, swig_type_195 arg3, swig_type_196 arg4);
-extern swig_type_197 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_198 arg2, swig_type_199 arg3, swig_type_200 arg4);
-extern swig_type_201 _wrap_bce_with_logits_capi(swig_type_202 arg1, swig_type_203 arg2, swig_type_204 arg3, swig_type_205 arg4, swig_voidp arg5);
-extern swig_type_206 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_207 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_183 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_184 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_185 arg2, swig_type_186 arg3, swig_type_187 arg4);
+extern swig_type_188 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_189 arg2, swig_type_190 arg3, swig_type_191 arg4);
+extern swig_type_192 _wrap_bce_with_logits_capi(swig_type_193 arg1, swig_type_194 arg2, swig_type_195 arg3, swig_type_196 arg4, swig_voidp arg5);
+extern swig_type_197 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_198 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_208 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_209 arg2, uintptr_t arg3);
-extern swig_type_210 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_211 arg2, uintptr_t arg3);
-extern swig_type_212 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_213 arg2, uintptr_t arg3);
-extern swig_type_214 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_215 arg2, swig_type_216 arg3);
-extern swig_type_217 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_218 arg2, uintptr_t arg3);
-extern swig_type_219 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_220 arg2);
-extern swig_type_221 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_222 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_223 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_224 arg2, swig_voidp arg3);
-extern swig_type_225 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_226 arg2, swig_voidp arg3);
-extern swig_type_227 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_228 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_229 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_230 arg2, int arg3, swig_voidp arg4);
-extern swig_type_231 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_232 arg2, int arg3, swig_type_233 arg4);
-extern swig_type_234 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_235 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_236 _wrap_checkpoint_list_json_capi(swig_type_237 arg1, swig_voidp arg2);
-extern swig_type_238 _wrap_scorer_open_capi(swig_type_239 arg1, swig_type_240 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_199 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_200 arg2, uintptr_t arg3);
+extern swig_type_201 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_202 arg2, uintptr_t arg3);
+extern swig_type_203 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_204 arg2, uintptr_t arg3);
+extern swig_type_205 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_206 arg2, swig_type_207 arg3);
+extern swig_type_208 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_209 arg2, uintptr_t arg3);
+extern swig_type_210 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_211 arg2);
+extern swig_type_212 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_213 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_214 arg2, swig_voidp arg3);
+extern swig_type_215 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_216 arg2, swig_voidp arg3);
+extern swig_type_217 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_218 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_219 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_220 arg2, int arg3, swig_type_221 arg4);
+extern swig_type_222 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_223 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_224 _wrap_checkpoint_list_json_capi(swig_type_225 arg1, swig_voidp arg2);
+extern swig_type_226 _wrap_scorer_open_capi(swig_type_227 arg1, swig_type_228 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_241 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_242 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_243 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_244 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_229 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_230 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_231 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_232 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_245 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_246 arg2, swig_type_247 arg3);
-extern swig_type_248 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_249 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_250 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_251 _wrap_counters_text_capi(swig_voidp arg1);
-extern swig_type_252 _wrap_trace_start_capi(swig_type_253 arg1);
+extern swig_type_233 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_234 arg2, swig_type_235 arg3);
+extern swig_type_236 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_237 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_238 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_239 _wrap_counters_text_capi(swig_voidp arg1);
+extern swig_type_240 _wrap_trace_start_capi(swig_type_241 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_254 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_255 _wrap_probe_json_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_256 _wrap_probe_cached_json_capi(swig_voidp arg1);
-extern swig_type_257 _wrap_probe_device_json_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_258 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_259 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_260 arg4, swig_type_261 arg5, swig_type_262 arg6, swig_type_263 arg7);
-extern swig_type_264 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_type_265 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_266 arg2, swig_type_267 arg3, swig_type_268 arg4, swig_type_269 arg5, swig_type_270 arg6, swig_type_271 arg7, swig_type_272 arg8);
-extern swig_type_273 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_274 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_275 arg3, swig_type_276 arg4, swig_type_277 arg5, swig_type_278 arg6, swig_type_279 arg7, swig_type_280 arg8, swig_type_281 arg9, swig_type_282 arg10, swig_voidp arg11);
-extern swig_type_283 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_284 arg2, swig_type_285 arg3, swig_type_286 arg4, swig_type_287 arg5, swig_type_288 arg6, swig_type_289 arg7, swig_type_290 arg8, swig_type_291 arg9, swig_type_292 arg10, swig_voidp arg11);
+extern swig_type_242 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_243 _wrap_probe_json_capi(swig_type_244 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_245 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_246 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_247 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_248 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_249 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_250 arg4, swig_type_251 arg5, swig_type_252 arg6, swig_type_253 arg7);
+extern swig_type_254 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_255 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_256 arg2, swig_type_257 arg3, swig_type_258 arg4, swig_type_259 arg5, swig_type_260 arg6, swig_type_261 arg7, swig_type_262 arg8);
+extern swig_type_263 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_264 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_265 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_266 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_267 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_268 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_269 arg3, swig_type_270 arg4, swig_type_271 arg5, swig_type_272 arg6, swig_type_273 arg7, swig_type_274 arg8, swig_type_275 arg9, swig_type_276 arg10, swig_voidp arg11);
+extern swig_type_277 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_278 arg2, swig_type_279 arg3, swig_type_280 arg4, swig_type_281 arg5, swig_type_282 arg6, swig_type_283 arg7, swig_type_284 arg8, swig_type_285 arg9, swig_type_286 arg10, swig_voidp arg11);
 #cgo noescape _wrap_capabilities_json_capi
 #cgo nocallback _wrap_capabilities_json_capi
+#cgo noescape _wrap_available_capi
+#cgo nocallback _wrap_available_capi
 #cgo noescape _wrap_live_objects_capi
 #cgo nocallback _wrap_live_objects_capi
 #cgo noescape _wrap_log_next_capi
@@ -569,12 +561,6 @@ extern swig_type_283 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_28
 #cgo nocallback _wrap_model_create_capi
 #cgo noescape _wrap_model_add_table_capi
 #cgo nocallback _wrap_model_add_table_capi
-#cgo noescape _wrap_model_table_count_capi
-#cgo nocallback _wrap_model_table_count_capi
-#cgo noescape _wrap_model_feature_count_capi
-#cgo nocallback _wrap_model_feature_count_capi
-#cgo noescape _wrap_model_feature_columns_capi
-#cgo nocallback _wrap_model_feature_columns_capi
 #cgo noescape _wrap_model_to_json_capi
 #cgo nocallback _wrap_model_to_json_capi
 #cgo noescape _wrap_model_from_json_capi
@@ -593,8 +579,6 @@ extern swig_type_283 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_28
 #cgo nocallback _wrap_plan_create_empty_capi
 #cgo noescape _wrap_plan_box_count_capi
 #cgo nocallback _wrap_plan_box_count_capi
-#cgo noescape _wrap_plan_box_bytes_capi
-#cgo nocallback _wrap_plan_box_bytes_capi
 #cgo noescape _wrap_plan_to_json_capi
 #cgo nocallback _wrap_plan_to_json_capi
 #cgo noescape _wrap_plan_to_text_capi
@@ -603,6 +587,10 @@ extern swig_type_283 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_28
 #cgo nocallback _wrap_plan_from_json_capi
 #cgo noescape _wrap_collection_create_capi
 #cgo nocallback _wrap_collection_create_capi
+#cgo noescape _wrap_collection_model_capi
+#cgo nocallback _wrap_collection_model_capi
+#cgo noescape _wrap_collection_plan_capi
+#cgo nocallback _wrap_collection_plan_capi
 #cgo noescape _wrap_collection_step_capi
 #cgo nocallback _wrap_collection_step_capi
 #cgo noescape _wrap_collection_learning_rate_capi
@@ -635,10 +623,10 @@ extern swig_type_283 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_28
 #cgo nocallback _wrap_ddp_statistics_json_capi
 #cgo noescape _wrap_mlp_create_capi
 #cgo nocallback _wrap_mlp_create_capi
-#cgo noescape _wrap_mlp_parameter_count_capi
-#cgo nocallback _wrap_mlp_parameter_count_capi
 #cgo noescape _wrap_mlp_parameter_capi
 #cgo nocallback _wrap_mlp_parameter_capi
+#cgo noescape _wrap_mlp_state_capi
+#cgo nocallback _wrap_mlp_state_capi
 #cgo noescape _wrap_interaction_create_capi
 #cgo nocallback _wrap_interaction_create_capi
 #cgo noescape _wrap_interaction_outputs_capi
@@ -647,16 +635,12 @@ extern swig_type_283 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_28
 #cgo nocallback _wrap_bce_with_logits_capi
 #cgo noescape _wrap_checkpoint_create_capi
 #cgo nocallback _wrap_checkpoint_create_capi
-#cgo noescape _wrap_checkpoint_step_capi
-#cgo nocallback _wrap_checkpoint_step_capi
 #cgo noescape _wrap_checkpoint_model_capi
 #cgo nocallback _wrap_checkpoint_model_capi
 #cgo noescape _wrap_checkpoint_plan_capi
 #cgo nocallback _wrap_checkpoint_plan_capi
 #cgo noescape _wrap_checkpoint_mlp_capi
 #cgo nocallback _wrap_checkpoint_mlp_capi
-#cgo noescape _wrap_checkpoint_tensor_info_capi
-#cgo nocallback _wrap_checkpoint_tensor_info_capi
 #cgo noescape _wrap_checkpoint_contents_json_capi
 #cgo nocallback _wrap_checkpoint_contents_json_capi
 #cgo noescape _wrap_checkpoint_list_json_capi
@@ -677,14 +661,22 @@ extern swig_type_283 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_28
 #cgo nocallback _wrap_trace_json_capi
 #cgo noescape _wrap_probe_json_capi
 #cgo nocallback _wrap_probe_json_capi
-#cgo noescape _wrap_probe_cached_json_capi
-#cgo nocallback _wrap_probe_cached_json_capi
-#cgo noescape _wrap_probe_device_json_capi
-#cgo nocallback _wrap_probe_device_json_capi
 #cgo noescape _wrap_flat_mesh_place_capi
 #cgo nocallback _wrap_flat_mesh_place_capi
+#cgo noescape _wrap_flat_model_info_capi
+#cgo nocallback _wrap_flat_model_info_capi
+#cgo noescape _wrap_flat_model_table_capi
+#cgo nocallback _wrap_flat_model_table_capi
+#cgo noescape _wrap_flat_model_feature_capi
+#cgo nocallback _wrap_flat_model_feature_capi
 #cgo noescape _wrap_flat_plan_box_capi
 #cgo nocallback _wrap_flat_plan_box_capi
+#cgo noescape _wrap_flat_mlp_info_capi
+#cgo nocallback _wrap_flat_mlp_info_capi
+#cgo noescape _wrap_flat_checkpoint_info_capi
+#cgo nocallback _wrap_flat_checkpoint_info_capi
+#cgo noescape _wrap_flat_checkpoint_tensor_info_capi
+#cgo nocallback _wrap_flat_checkpoint_tensor_info_capi
 #cgo noescape _wrap_flat_scorer_info_capi
 #cgo nocallback _wrap_flat_scorer_info_capi
 #cgo noescape _wrap_flat_scorer_lookup_capi
@@ -769,6 +761,30 @@ func Capabilities_json(arg1 *string) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Available(arg1 int32, arg2 string, arg3 *int32, arg4 *string) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	var _swig_i_3 *unsafe.Pointer
+	_swig_i_3 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_available_capi(C.swig_intgo(_swig_i_0), *(*C.swig_type_4)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	*arg4 = takeText(*_swig_i_3)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Live_objects(arg1 *int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -784,7 +800,7 @@ func Hash64(arg1 uint64, arg2 []byte) (_swig_ret uint64) {
 	_swig_i_0 := arg1
 	var _swig_i_1 string
 	_swig_i_1 = unsafe.String(unsafe.SliceData(arg2), len(arg2))
-	swig_r = (uint64)(C._wrap_hash64_capi(C.swig_type_5(_swig_i_0), *(*C.swig_type_6)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_hash64_capi(C.swig_type_7(_swig_i_0), *(*C.swig_type_8)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -809,7 +825,7 @@ func Hash64_ids(arg1 uint64, arg2 Tensor, arg3 int64, arg4 Tensor) (_swig_ret er
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_hash64_ids_capi(C.swig_type_8(_swig_i_0), *(*C.swig_type_9)(unsafe.Pointer(&_swig_i_1)), C.swig_type_10(_swig_i_2), *(*C.swig_type_11)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_hash64_ids_capi(C.swig_type_10(_swig_i_0), *(*C.swig_type_11)(unsafe.Pointer(&_swig_i_1)), C.swig_type_12(_swig_i_2), *(*C.swig_type_13)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	keepLayout(arg2)
 	keepLayout(arg4)
@@ -933,7 +949,7 @@ func Memory_create(arg1 int32, arg2 int32, arg3 int64, arg4 *Handle, arg5 *uintp
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_memory_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.swig_type_18(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_memory_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.swig_type_20(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg4)
 	var swig_r_1 error
@@ -962,7 +978,7 @@ func Memory_tensor(arg1 *Handle, arg2 int64, arg3 int32, arg4 []int64, arg5 *Vie
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_memory_tensor_capi(C.uintptr_t(_swig_i_0), C.swig_type_20(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_21)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_memory_tensor_capi(C.uintptr_t(_swig_i_0), C.swig_type_22(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_23)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -990,7 +1006,7 @@ func Tensor_copy(arg1 Tensor, arg2 Tensor, arg3 int64) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_tensor_copy_capi(*(*C.swig_type_23)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_1)), C.swig_type_25(_swig_i_2))
+	swig_r_p := C._wrap_tensor_copy_capi(*(*C.swig_type_25)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_26)(unsafe.Pointer(&_swig_i_1)), C.swig_type_27(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	keepLayout(arg1)
 	keepLayout(arg2)
@@ -1035,7 +1051,7 @@ func Options_set_i64(arg1 *Handle, arg2 int32, arg3 int64) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_options_set_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_28(_swig_i_2))
+	swig_r_p := C._wrap_options_set_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_30(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -1085,7 +1101,7 @@ func Options_set_text(arg1 *Handle, arg2 int32, arg3 string) (_swig_ret error) {
 	}
 	_swig_i_2 = arg3
 
-	swig_r_p := C._wrap_options_set_text_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_options_set_text_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -1248,7 +1264,7 @@ func Comm_create(arg1 int32, arg2 int32, arg3 int32, arg4 string, arg5 *Handle, 
 	}
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_comm_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_comm_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg5)
 	if Swig_escape_always_false {
@@ -1454,7 +1470,7 @@ func Comm_all_reduce(arg1 *Handle, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_comm_all_reduce_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_comm_all_reduce_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1486,7 +1502,7 @@ func Comm_broadcast(arg1 *Handle, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_comm_broadcast_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2))
+	swig_r_p := C._wrap_comm_broadcast_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1524,7 +1540,7 @@ func Comm_all_gather(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_comm_all_gather_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_comm_all_gather_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_55)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1567,7 +1583,7 @@ func Comm_reduce_scatter(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 int32) (_s
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_comm_reduce_scatter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_55)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
+	swig_r_p := C._wrap_comm_reduce_scatter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1623,7 +1639,7 @@ func Comm_all_to_all(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 T
 	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
-	swig_r_p := C._wrap_comm_all_to_all_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_comm_all_to_all_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1709,7 +1725,7 @@ func Comm_abort(arg1 *Handle, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_comm_abort_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_comm_abort_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -1887,7 +1903,7 @@ func Model_add_table(arg1 *Handle, arg2 string, arg3 int64, arg4 int64, arg5 *Ha
 	}
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), C.swig_type_73(_swig_i_2), C.swig_type_74(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.swig_type_75(_swig_i_2), C.swig_type_76(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
@@ -1920,7 +1936,7 @@ func Model_add_feature(arg1 *Handle, arg2 int32, arg3 string, arg4 int32) (_swig
 	_swig_i_2 = arg3
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
+	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -1931,38 +1947,7 @@ func Model_add_feature(arg1 *Handle, arg2 int32, arg3 string, arg4 int32) (_swig
 	return swig_r_1
 }
 
-func Model_set_optimizer(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	var _swig_i_1 uintptr
-
-	{
-		ticket, err := arg2.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_1 = ticket
-	}
-
-	swig_r_p := C._wrap_model_set_optimizer_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	runtime.KeepAlive(arg2)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Model_set_table_optimizer(arg1 *Handle, arg2 int32, arg3 *Handle) (_swig_ret error) {
+func Model_set_optimizer(arg1 *Handle, arg2 int32, arg3 *Handle) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -1985,76 +1970,10 @@ func Model_set_table_optimizer(arg1 *Handle, arg2 int32, arg3 *Handle) (_swig_re
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_model_set_table_optimizer_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_model_set_optimizer_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Model_table_count(arg1 *Handle, arg2 *int32) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_model_table_count_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Model_feature_count(arg1 *Handle, arg2 *int32) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_model_feature_count_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Model_feature_columns(arg1 *Handle, arg2 int32, arg3 *int64, arg4 *int64, arg5 *int64) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r_p := C._wrap_model_feature_columns_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2093,7 +2012,7 @@ func Model_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_0 = arg1
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_model_from_json_capi(*(*C.swig_type_84)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_model_from_json_capi(*(*C.swig_type_82)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2164,7 +2083,7 @@ func Topology_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_0 = arg1
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_topology_from_json_capi(*(*C.swig_type_88)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_topology_from_json_capi(*(*C.swig_type_86)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2383,30 +2302,6 @@ func Plan_box_count(arg1 *Handle, arg2 int32, arg3 *int32) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Plan_box_bytes(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int64, arg5 *int64) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r_p := C._wrap_plan_box_bytes_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
 func Plan_to_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -2473,7 +2368,7 @@ func Plan_from_json(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -2554,6 +2449,48 @@ func Collection_destroy(arg1 *uintptr) {
 	C._wrap_collection_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
+func Collection_model(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_collection_model_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Collection_plan(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_collection_plan_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Collection_step(arg1 *Handle, arg2 *int64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -2588,7 +2525,7 @@ func Collection_set_step(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_103(_swig_i_1))
+	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_102(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2747,7 +2684,7 @@ func Collection_read_range(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg
 	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 
-	swig_r_p := C._wrap_collection_read_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_111(_swig_i_3), C.swig_type_112(_swig_i_4), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_read_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_110(_swig_i_3), C.swig_type_111(_swig_i_4), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2782,7 +2719,7 @@ func Collection_write_range(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, ar
 	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 
-	swig_r_p := C._wrap_collection_write_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_115(_swig_i_3), C.swig_type_116(_swig_i_4), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_write_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_114(_swig_i_3), C.swig_type_115(_swig_i_4), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2822,7 +2759,7 @@ func Collection_read_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg
 	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
-	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2866,7 +2803,7 @@ func Collection_write_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, ar
 	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
-	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2876,88 +2813,6 @@ func Collection_write_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, ar
 	}
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_4
-	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Collection_save(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	var _swig_i_1 string
-
-	if err := checkText(arg2); err != nil {
-		return err
-	}
-	_swig_i_1 = arg2
-
-	var _swig_i_2 uintptr
-
-	{
-		ticket, err := arg3.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_2 = ticket
-	}
-
-	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	runtime.KeepAlive(arg3)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_1
-	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Collection_load(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	var _swig_i_1 string
-
-	if err := checkText(arg2); err != nil {
-		return err
-	}
-	_swig_i_1 = arg2
-
-	var _swig_i_2 uintptr
-
-	{
-		ticket, err := arg3.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_2 = ticket
-	}
-
-	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	runtime.KeepAlive(arg3)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_1
 	}
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -3037,7 +2892,7 @@ func Lookup_set_stream(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_131(_swig_i_1))
+	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_126(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3088,7 +2943,7 @@ func Lookup_forward(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3141,7 +2996,7 @@ func Lookup_set_gradient(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3214,7 +3069,7 @@ func Lookup_weight_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3297,7 +3152,7 @@ func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3346,7 +3201,7 @@ func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int32) (_swig_re
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -3377,7 +3232,7 @@ func Ddp_set_flat_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
-	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3814,7 +3669,7 @@ func Mlp_create(arg1 int64, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	}
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_171(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_166(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 error
@@ -3841,28 +3696,7 @@ func Mlp_add_linear(arg1 *Handle, arg2 int64, arg3 int32) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_173(_swig_i_1), C.swig_intgo(_swig_i_2))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Mlp_parameter_count(arg1 *Handle, arg2 *int32) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_mlp_parameter_count_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_168(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3886,6 +3720,29 @@ func Mlp_parameter(arg1 *Handle, arg2 int32, arg3 *View, arg4 *View) (_swig_ret 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_mlp_parameter_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Mlp_state(arg1 *Handle, arg2 int32, arg3 int32, arg4 *View) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_mlp_state_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3919,7 +3776,7 @@ func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_177)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_173)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3961,7 +3818,7 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_180)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_181)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_175)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4038,66 +3895,6 @@ func Mlp_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Mlp_save(arg1 *Handle, arg2 string) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	var _swig_i_1 string
-
-	if err := checkText(arg2); err != nil {
-		return err
-	}
-	_swig_i_1 = arg2
-
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_1
-	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Mlp_load(arg1 *Handle, arg2 string) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	var _swig_i_1 string
-
-	if err := checkText(arg2); err != nil {
-		return err
-	}
-	_swig_i_1 = arg2
-
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_188)(unsafe.Pointer(&_swig_i_1)))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_1
-	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
 func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -4113,7 +3910,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_s
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_190(_swig_i_0), C.swig_type_191(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_181(_swig_i_0), C.swig_type_182(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 error
@@ -4180,7 +3977,7 @@ func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_194)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_185)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4233,7 +4030,7 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_189)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_190)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4284,7 +4081,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_202)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_203)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_205)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_193)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_194)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	keepLayout(arg1)
 	keepLayout(arg2)
@@ -4337,7 +4134,7 @@ func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4383,7 +4180,7 @@ func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_r
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_209)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4424,7 +4221,7 @@ func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_211)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4465,7 +4262,7 @@ func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_213)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4503,7 +4300,7 @@ func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret er
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -4541,7 +4338,7 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_218(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_209(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4563,28 +4360,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_220(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Checkpoint_step(arg1 *Handle, arg2 *int64) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_step_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_211(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4643,7 +4419,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_214)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4674,7 +4450,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4715,42 +4491,10 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_1
-	}
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *View) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	var _swig_i_1 string
-
-	if err := checkText(arg2); err != nil {
-		return err
-	}
-	_swig_i_1 = arg2
-
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4786,7 +4530,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4866,7 +4610,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_237)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_225)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -4908,7 +4652,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_239)(unsafe.Pointer(&_swig_i_0)), C.swig_type_240(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_227)(unsafe.Pointer(&_swig_i_0)), C.swig_type_228(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -4949,7 +4693,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_242(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_230(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5042,7 +4786,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_246)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_235)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5135,7 +4879,7 @@ func Counters_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_253(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_241(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -5158,61 +4902,36 @@ func Trace_json(arg1 *string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Probe_json(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
+func Probe_json(arg1 string, arg2 int32, arg3 int32, arg4 *Handle, arg5 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	var _swig_i_1 uintptr
+	var _swig_i_0 string
+
+	if err := checkText(arg1); err != nil {
+		return err
+	}
+	_swig_i_0 = arg1
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 uintptr
 
 	{
-		ticket, err := arg2.get()
+		ticket, err := arg4.get()
 		if err != nil {
 			return err
 		}
-		_swig_i_1 = ticket
+		_swig_i_3 = ticket
 	}
 
-	var _swig_i_2 *unsafe.Pointer
-	_swig_i_2 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_json_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	var _swig_i_4 *unsafe.Pointer
+	_swig_i_4 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_244)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg2)
-	*arg3 = takeText(*_swig_i_2)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Probe_cached_json(arg1 *string) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 *unsafe.Pointer
-	_swig_i_0 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_cached_json_capi(C.swig_voidp(_swig_i_0))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	*arg1 = takeText(*_swig_i_0)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Probe_device_json(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
-	var swig_r string
-	_swig_i_0 := arg1
-	var _swig_i_1 uintptr
-
-	{
-		ticket, err := arg2.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_1 = ticket
+	runtime.KeepAlive(arg4)
+	*arg5 = takeText(*_swig_i_4)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_0
 	}
-
-	var _swig_i_2 *unsafe.Pointer
-	_swig_i_2 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_device_json_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg2)
-	*arg3 = takeText(*_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -5242,7 +4961,7 @@ func Flat_mesh_place(arg1 *Handle, arg2 *int32, arg3 *int32, arg4 *int32, arg5 *
 	return swig_r_1
 }
 
-func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 int64, arg7 int64) (_swig_ret error) {
+func Flat_model_info(arg1 *Handle, arg2 *int32, arg3 *int32, arg4 *int32, arg5 *int64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -5258,9 +4977,7 @@ func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 in
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	_swig_i_5 := arg6
-	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_260(_swig_i_3), C.swig_type_261(_swig_i_4), C.swig_type_262(_swig_i_5), C.swig_type_263(_swig_i_6))
+	swig_r_p := C._wrap_flat_model_info_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5268,7 +4985,7 @@ func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 in
 	return swig_r_1
 }
 
-func Flat_plan_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int32, arg5 *int64, arg6 *int64, arg7 *int64, arg8 *int64) (_swig_ret error) {
+func Flat_model_table(arg1 *Handle, arg2 int32, arg3 *int64, arg4 *int64, arg5 *int32, arg6 *int32, arg7 *float64, arg8 *int32, arg9 *int32, arg10 *string) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -5287,7 +5004,96 @@ func Flat_plan_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int32, arg5 *int6
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r_p := C._wrap_flat_plan_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7))
+	_swig_i_8 := arg9
+	var _swig_i_9 *unsafe.Pointer
+	_swig_i_9 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_flat_model_table_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8), C.swig_voidp(_swig_i_9))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	*arg10 = takeText(*_swig_i_9)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_model_feature(arg1 *Handle, arg2 int32, arg3 *int32, arg4 *int32, arg5 *int32, arg6 *int64, arg7 *int64, arg8 *int64, arg9 *string) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	var _swig_i_8 *unsafe.Pointer
+	_swig_i_8 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_flat_model_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	*arg9 = takeText(*_swig_i_8)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 int64, arg7 int64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_250(_swig_i_3), C.swig_type_251(_swig_i_4), C.swig_type_252(_swig_i_5), C.swig_type_253(_swig_i_6))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_plan_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int32, arg5 *int64, arg6 *int64, arg7 *int64, arg8 *int64, arg9 *int64, arg10 *int64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	_swig_i_8 := arg9
+	_swig_i_9 := arg10
+	swig_r_p := C._wrap_flat_plan_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8), C.swig_voidp(_swig_i_9))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5350,7 +5156,7 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	}
 	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
 
-	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_266(_swig_i_1), *(*C.swig_type_267)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_268)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_269)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_272)(unsafe.Pointer(&_swig_i_7)))
+	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1), *(*C.swig_type_257)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_258)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_259)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_260)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_261)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_7)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -5376,6 +5182,97 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	}
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_7
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_mlp_info(arg1 *Handle, arg2 *int64, arg3 *int64, arg4 *int32, arg5 *int32, arg6 *int64, arg7 *int64, arg8 *float64, arg9 *int32, arg10 *int32) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	_swig_i_8 := arg9
+	_swig_i_9 := arg10
+	swig_r_p := C._wrap_flat_mlp_info_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8), C.swig_voidp(_swig_i_9))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_checkpoint_info(arg1 *Handle, arg2 *int64, arg3 *int64, arg4 *int64, arg5 *int32, arg6 *int32, arg7 *int32, arg8 *int32, arg9 *int32, arg10 *int32) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	_swig_i_8 := arg9
+	_swig_i_9 := arg10
+	swig_r_p := C._wrap_flat_checkpoint_info_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8), C.swig_voidp(_swig_i_9))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *int64, arg5 *View) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_266)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
 	}
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -5469,7 +5366,7 @@ func Flat_scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_275(_swig_i_2), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_277)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_278)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_269(_swig_i_2), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_272)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5575,7 +5472,7 @@ func Flat_scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_284(_swig_i_1), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_292)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_278(_swig_i_1), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)

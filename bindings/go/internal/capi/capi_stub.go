@@ -10,6 +10,8 @@ func Api_version() int32 { panic(missing()) }
 
 func Capabilities_json(*string) error { return missing() }
 
+func Available(int32, string, *int32, *string) error { return missing() }
+
 func Live_objects(*int64) error { return missing() }
 
 func Hash64(uint64, []byte) uint64 { panic(missing()) }
@@ -114,15 +116,7 @@ func Model_add_table(*Handle, string, int64, int64, *Handle, *int32) error { ret
 
 func Model_add_feature(*Handle, int32, string, int32) error { return missing() }
 
-func Model_set_optimizer(*Handle, *Handle) error { return missing() }
-
-func Model_set_table_optimizer(*Handle, int32, *Handle) error { return missing() }
-
-func Model_table_count(*Handle, *int32) error { return missing() }
-
-func Model_feature_count(*Handle, *int32) error { return missing() }
-
-func Model_feature_columns(*Handle, int32, *int64, *int64, *int64) error { return missing() }
+func Model_set_optimizer(*Handle, int32, *Handle) error { return missing() }
 
 func Model_to_json(*Handle, *string) error { return missing() }
 
@@ -150,8 +144,6 @@ func Plan_check(*Handle) error { return missing() }
 
 func Plan_box_count(*Handle, int32, *int32) error { return missing() }
 
-func Plan_box_bytes(*Handle, int32, int32, *int64, *int64) error { return missing() }
-
 func Plan_to_json(*Handle, *string) error { return missing() }
 
 func Plan_to_text(*Handle, *string) error { return missing() }
@@ -161,6 +153,10 @@ func Plan_from_json(*Handle, string, *uintptr) error { return missing() }
 func Collection_create(*Handle, *Handle, *Handle, *Handle, *Handle, *uintptr) error { return missing() }
 
 func Collection_destroy(*uintptr) {}
+
+func Collection_model(*Handle, *uintptr) error { return missing() }
+
+func Collection_plan(*Handle, *uintptr) error { return missing() }
 
 func Collection_step(*Handle, *int64) error { return missing() }
 
@@ -185,10 +181,6 @@ func Collection_write_range(*Handle, int32, int32, int64, int64, Tensor) error {
 func Collection_read_rows(*Handle, int32, int32, Tensor, Tensor) error { return missing() }
 
 func Collection_write_rows(*Handle, int32, int32, Tensor, Tensor) error { return missing() }
-
-func Collection_save(*Handle, string, *Handle) error { return missing() }
-
-func Collection_load(*Handle, string, *Handle) error { return missing() }
 
 func Collection_stat(*Handle, int32, int32, *float64) error { return missing() }
 
@@ -266,9 +258,9 @@ func Mlp_destroy(*uintptr) {}
 
 func Mlp_add_linear(*Handle, int64, int32) error { return missing() }
 
-func Mlp_parameter_count(*Handle, *int32) error { return missing() }
-
 func Mlp_parameter(*Handle, int32, *View, *View) error { return missing() }
+
+func Mlp_state(*Handle, int32, int32, *View) error { return missing() }
 
 func Mlp_forward(*Handle, Tensor, Tensor) error { return missing() }
 
@@ -279,10 +271,6 @@ func Mlp_zero_gradients(*Handle) error { return missing() }
 func Mlp_step(*Handle) error { return missing() }
 
 func Mlp_set_learning_rate(*Handle, float64) error { return missing() }
-
-func Mlp_save(*Handle, string) error { return missing() }
-
-func Mlp_load(*Handle, string) error { return missing() }
 
 func Interaction_create(int64, int64, *Handle, *uintptr) error { return missing() }
 
@@ -312,8 +300,6 @@ func Checkpoint_commit(*Handle, int64, *Handle) error { return missing() }
 
 func Checkpoint_open(*Handle, int64) error { return missing() }
 
-func Checkpoint_step(*Handle, *int64) error { return missing() }
-
 func Checkpoint_load(*Handle, *Handle) error { return missing() }
 
 func Checkpoint_model(*Handle, string, *uintptr) error { return missing() }
@@ -321,8 +307,6 @@ func Checkpoint_model(*Handle, string, *uintptr) error { return missing() }
 func Checkpoint_plan(*Handle, string, *uintptr) error { return missing() }
 
 func Checkpoint_mlp(*Handle, string, *Handle, *uintptr) error { return missing() }
-
-func Checkpoint_tensor_info(*Handle, string, int32, *View) error { return missing() }
 
 func Checkpoint_get_tensor(*Handle, string, int32, Tensor) error { return missing() }
 
@@ -360,23 +344,39 @@ func Trace_stop() {}
 
 func Trace_json(*string) error { return missing() }
 
-func Probe_json(int32, *Handle, *string) error { return missing() }
-
-func Probe_cached_json(*string) error { return missing() }
-
-func Probe_device_json(int32, *Handle, *string) error { return missing() }
+func Probe_json(string, int32, int32, *Handle, *string) error { return missing() }
 
 func Flat_mesh_place(*Handle, *int32, *int32, *int32, *int32) error { return missing() }
 
+func Flat_model_info(*Handle, *int32, *int32, *int32, *int64) error { return missing() }
+
+func Flat_model_table(*Handle, int32, *int64, *int64, *int32, *int32, *float64, *int32, *int32, *string) error {
+	return missing()
+}
+
+func Flat_model_feature(*Handle, int32, *int32, *int32, *int32, *int64, *int64, *int64, *string) error {
+	return missing()
+}
+
 func Flat_plan_add_box(*Handle, int32, int32, int64, int64, int64, int64) error { return missing() }
 
-func Flat_plan_box(*Handle, int32, int32, *int32, *int64, *int64, *int64, *int64) error {
+func Flat_plan_box(*Handle, int32, int32, *int32, *int64, *int64, *int64, *int64, *int64, *int64) error {
 	return missing()
 }
 
 func Flat_lookup_begin(*Handle, int64, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor) error {
 	return missing()
 }
+
+func Flat_mlp_info(*Handle, *int64, *int64, *int32, *int32, *int64, *int64, *float64, *int32, *int32) error {
+	return missing()
+}
+
+func Flat_checkpoint_info(*Handle, *int64, *int64, *int64, *int32, *int32, *int32, *int32, *int32, *int32) error {
+	return missing()
+}
+
+func Flat_checkpoint_tensor_info(*Handle, string, int32, *int64, *View) error { return missing() }
 
 func Flat_scorer_info(*Handle, *int64, *int64, *int64) error { return missing() }
 

@@ -94,16 +94,17 @@ func TestOutParametersOfEveryKind(t *testing.T) {
 	var table, size int32
 	var column, width int64
 	var seconds float64
+	var name string
 	check(t, Model_add_table(model, "a", 3, 4, nil, nil))
 	check(t, Model_add_table(model, "b", 3, 8, nil, &table))
 	check(t, Model_add_feature(model, 0, "a", 0))
 	check(t, Model_add_feature(model, 1, "b", 0))
-	check(t, Model_feature_columns(model, 1, &column, nil, &width))
+	check(t, Flat_model_feature(model, 1, nil, nil, nil, &column, nil, &width, &name))
 	check(t, Comm_size(comm, &size))
 	check(t, Comm_set_f64(comm, 1, 12.5))
 	check(t, Comm_get_f64(comm, 1, &seconds))
-	if table != 1 || column != 4 || width != 12 || size != 3 || seconds != 12.5 {
-		t.Error(table, column, width, size, seconds)
+	if table != 1 || name != "b" || column != 4 || width != 12 || size != 3 || seconds != 12.5 {
+		t.Error(table, name, column, width, size, seconds)
 	}
 	level, rank, text := int32(0), int32(0), "before"
 	check(t, Log_next(0, &level, &rank, &text))

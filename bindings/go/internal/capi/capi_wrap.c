@@ -309,6 +309,44 @@ static shardrec_status shardrec_flat_mesh_place(const shardrec_mesh *mesh, int32
   if (out_replica_size != NULL) *out_replica_size = out_struct.replica_size;
   return SHARDREC_OK;
 }
+static shardrec_status shardrec_flat_model_info(const shardrec_model *model, int32_t *out_tables, int32_t *out_features, int32_t *out_sequences, int64_t *out_width) {
+  shardrec_status status;
+  shardrec_model_size out_struct = {.struct_size = sizeof(shardrec_model_size)};
+  status = shardrec_model_info(model, &out_struct);
+  if (status != SHARDREC_OK) return status;
+  if (out_tables != NULL) *out_tables = out_struct.tables;
+  if (out_features != NULL) *out_features = out_struct.features;
+  if (out_sequences != NULL) *out_sequences = out_struct.sequences;
+  if (out_width != NULL) *out_width = out_struct.width;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_model_table(const shardrec_model *model, int32_t table, int64_t *out_rows, int64_t *out_dim, int32_t *out_dtype, int32_t *out_optimizer, double *out_learning_rate, int32_t *out_states, int32_t *out_features, char **out_name) {
+  shardrec_status status;
+  shardrec_table out_struct = {.struct_size = sizeof(shardrec_table)};
+  status = shardrec_model_table(model, table, &out_struct, out_name);
+  if (status != SHARDREC_OK) return status;
+  if (out_rows != NULL) *out_rows = out_struct.rows;
+  if (out_dim != NULL) *out_dim = out_struct.dim;
+  if (out_dtype != NULL) *out_dtype = out_struct.dtype;
+  if (out_optimizer != NULL) *out_optimizer = out_struct.optimizer;
+  if (out_learning_rate != NULL) *out_learning_rate = out_struct.learning_rate;
+  if (out_states != NULL) *out_states = out_struct.states;
+  if (out_features != NULL) *out_features = out_struct.features;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_model_feature(const shardrec_model *model, int32_t feature, int32_t *out_table, int32_t *out_pooling, int32_t *out_output, int64_t *out_column, int64_t *out_columns, int64_t *out_width, char **out_name) {
+  shardrec_status status;
+  shardrec_feature out_struct = {.struct_size = sizeof(shardrec_feature)};
+  status = shardrec_model_feature(model, feature, &out_struct, out_name);
+  if (status != SHARDREC_OK) return status;
+  if (out_table != NULL) *out_table = out_struct.table;
+  if (out_pooling != NULL) *out_pooling = out_struct.pooling;
+  if (out_output != NULL) *out_output = out_struct.output;
+  if (out_column != NULL) *out_column = out_struct.column;
+  if (out_columns != NULL) *out_columns = out_struct.columns;
+  if (out_width != NULL) *out_width = out_struct.width;
+  return SHARDREC_OK;
+}
 static shardrec_status shardrec_flat_plan_add_box(shardrec_plan *plan, int32_t table, int32_t rank, int64_t row, int64_t rows, int64_t col, int64_t cols) {
   shardrec_status status;
   shardrec_box box_struct = {.struct_size = sizeof(shardrec_box)};
@@ -321,7 +359,7 @@ static shardrec_status shardrec_flat_plan_add_box(shardrec_plan *plan, int32_t t
   if (status != SHARDREC_OK) return status;
   return SHARDREC_OK;
 }
-static shardrec_status shardrec_flat_plan_box(const shardrec_plan *plan, int32_t table, int32_t box, int32_t *out_rank, int64_t *out_row, int64_t *out_rows, int64_t *out_col, int64_t *out_cols) {
+static shardrec_status shardrec_flat_plan_box(const shardrec_plan *plan, int32_t table, int32_t box, int32_t *out_rank, int64_t *out_row, int64_t *out_rows, int64_t *out_col, int64_t *out_cols, int64_t *out_weight_bytes, int64_t *out_state_bytes) {
   shardrec_status status;
   shardrec_box out_struct = {.struct_size = sizeof(shardrec_box)};
   status = shardrec_plan_box(plan, table, box, &out_struct);
@@ -331,6 +369,8 @@ static shardrec_status shardrec_flat_plan_box(const shardrec_plan *plan, int32_t
   if (out_rows != NULL) *out_rows = out_struct.rows;
   if (out_col != NULL) *out_col = out_struct.col;
   if (out_cols != NULL) *out_cols = out_struct.cols;
+  if (out_weight_bytes != NULL) *out_weight_bytes = out_struct.weight_bytes;
+  if (out_state_bytes != NULL) *out_state_bytes = out_struct.state_bytes;
   return SHARDREC_OK;
 }
 static shardrec_status shardrec_flat_lookup_begin(shardrec_lookup *lookup, int64_t batch_size, const shardrec_tensor *values, const shardrec_tensor *lengths, const shardrec_tensor *offsets, const shardrec_tensor *weights, const shardrec_tensor *batch_sizes, const shardrec_tensor *inverse) {
@@ -345,6 +385,47 @@ static shardrec_status shardrec_flat_lookup_begin(shardrec_lookup *lookup, int64
   batch_struct.inverse = inverse;
   status = shardrec_lookup_begin(lookup, &batch_struct);
   if (status != SHARDREC_OK) return status;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_mlp_info(const shardrec_mlp *mlp, int64_t *out_inputs, int64_t *out_outputs, int32_t *out_layers, int32_t *out_parameters, int64_t *out_elements, int64_t *out_step, double *out_learning_rate, int32_t *out_optimizer, int32_t *out_states) {
+  shardrec_status status;
+  shardrec_layers out_struct = {.struct_size = sizeof(shardrec_layers)};
+  status = shardrec_mlp_info(mlp, &out_struct);
+  if (status != SHARDREC_OK) return status;
+  if (out_inputs != NULL) *out_inputs = out_struct.inputs;
+  if (out_outputs != NULL) *out_outputs = out_struct.outputs;
+  if (out_layers != NULL) *out_layers = out_struct.layers;
+  if (out_parameters != NULL) *out_parameters = out_struct.parameters;
+  if (out_elements != NULL) *out_elements = out_struct.elements;
+  if (out_step != NULL) *out_step = out_struct.step;
+  if (out_learning_rate != NULL) *out_learning_rate = out_struct.learning_rate;
+  if (out_optimizer != NULL) *out_optimizer = out_struct.optimizer;
+  if (out_states != NULL) *out_states = out_struct.states;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_checkpoint_info(const shardrec_checkpoint *checkpoint, int64_t *out_step, int64_t *out_commit, int64_t *out_bytes, int32_t *out_format, int32_t *out_ranks, int32_t *out_collections, int32_t *out_layers, int32_t *out_parameters, int32_t *out_tensors) {
+  shardrec_status status;
+  shardrec_opened out_struct = {.struct_size = sizeof(shardrec_opened)};
+  status = shardrec_checkpoint_info(checkpoint, &out_struct);
+  if (status != SHARDREC_OK) return status;
+  if (out_step != NULL) *out_step = out_struct.step;
+  if (out_commit != NULL) *out_commit = out_struct.commit;
+  if (out_bytes != NULL) *out_bytes = out_struct.bytes;
+  if (out_format != NULL) *out_format = out_struct.format;
+  if (out_ranks != NULL) *out_ranks = out_struct.ranks;
+  if (out_collections != NULL) *out_collections = out_struct.collections;
+  if (out_layers != NULL) *out_layers = out_struct.layers;
+  if (out_parameters != NULL) *out_parameters = out_struct.parameters;
+  if (out_tensors != NULL) *out_tensors = out_struct.tensors;
+  return SHARDREC_OK;
+}
+static shardrec_status shardrec_flat_checkpoint_tensor_info(shardrec_checkpoint *checkpoint, const char *name, int32_t rank, int64_t *out_bytes, shardrec_tensor *out_tensor) {
+  shardrec_status status;
+  shardrec_saved_tensor out_struct = {.struct_size = sizeof(shardrec_saved_tensor)};
+  status = shardrec_checkpoint_tensor_info(checkpoint, name, rank, &out_struct);
+  if (status != SHARDREC_OK) return status;
+  if (out_bytes != NULL) *out_bytes = out_struct.bytes;
+  if (out_tensor != NULL) *out_tensor = out_struct.tensor;
   return SHARDREC_OK;
 }
 static shardrec_status shardrec_flat_scorer_info(const shardrec_scorer *scorer, int64_t *out_step, int64_t *out_dense_columns, int64_t *out_scores) {
@@ -454,6 +535,39 @@ _gostring_ _wrap_capabilities_json_capi(char **_swig_go_0) {
     _swig_go_result.n = (intgo)size;
   }
   
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_available_capi(intgo _swig_go_0, _gostring_ _swig_go_1, int *_swig_go_2, char **_swig_go_3) {
+  shardrec_capability arg1 ;
+  char *arg2 = 0 ;
+  int32_t *arg3 = 0 ;
+  char **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_capability)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (int32_t *)_swig_go_2;
+  arg4 = (char **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_available(arg1,(char const *)arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
   return _swig_go_result;
 }
 
@@ -1715,30 +1829,7 @@ _gostring_ _wrap_model_add_feature_capi(shardrec_model *_swig_go_0, int _swig_go
 }
 
 
-_gostring_ _wrap_model_set_optimizer_capi(shardrec_model *_swig_go_0, shardrec_options *_swig_go_1) {
-  shardrec_model *arg1 = 0 ;
-  shardrec_options *arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_model *)_swig_go_0;
-  arg2 = (shardrec_options *)_swig_go_1;
-  
-  result = (shardrec_status)shardrec_model_set_optimizer(arg1,(struct shardrec_options const *)arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_model_set_table_optimizer_capi(shardrec_model *_swig_go_0, int _swig_go_1, shardrec_options *_swig_go_2) {
+_gostring_ _wrap_model_set_optimizer_capi(shardrec_model *_swig_go_0, int _swig_go_1, shardrec_options *_swig_go_2) {
   shardrec_model *arg1 = 0 ;
   int32_t arg2 ;
   shardrec_options *arg3 = 0 ;
@@ -1749,7 +1840,7 @@ _gostring_ _wrap_model_set_table_optimizer_capi(shardrec_model *_swig_go_0, int 
   arg2 = (int32_t)_swig_go_1;
   arg3 = (shardrec_options *)_swig_go_2;
   
-  result = (shardrec_status)shardrec_model_set_table_optimizer(arg1,arg2,(struct shardrec_options const *)arg3);
+  result = (shardrec_status)shardrec_model_set_optimizer(arg1,arg2,(struct shardrec_options const *)arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -1758,86 +1849,6 @@ _gostring_ _wrap_model_set_table_optimizer_capi(shardrec_model *_swig_go_0, int 
     _swig_go_result.p = shardrec_pack_error(result, &size);
     _swig_go_result.n = (intgo)size;
   }
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_model_table_count_capi(shardrec_model *_swig_go_0, int *_swig_go_1) {
-  shardrec_model *arg1 = 0 ;
-  int32_t *arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_model *)_swig_go_0;
-  arg2 = (int32_t *)_swig_go_1;
-  
-  result = (shardrec_status)shardrec_model_table_count((struct shardrec_model const *)arg1,arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_model_feature_count_capi(shardrec_model *_swig_go_0, int *_swig_go_1) {
-  shardrec_model *arg1 = 0 ;
-  int32_t *arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_model *)_swig_go_0;
-  arg2 = (int32_t *)_swig_go_1;
-  
-  result = (shardrec_status)shardrec_model_feature_count((struct shardrec_model const *)arg1,arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_model_feature_columns_capi(shardrec_model *_swig_go_0, int _swig_go_1, long long *_swig_go_2, long long *_swig_go_3, long long *_swig_go_4) {
-  shardrec_model *arg1 = 0 ;
-  int32_t arg2 ;
-  int64_t *arg3 = 0 ;
-  int64_t *arg4 = 0 ;
-  int64_t *arg5 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_model *)_swig_go_0;
-  arg2 = (int32_t)_swig_go_1;
-  arg3 = (int64_t *)_swig_go_2;
-  arg4 = (int64_t *)_swig_go_3;
-  arg5 = (int64_t *)_swig_go_4;
-  
-  result = (shardrec_status)shardrec_model_feature_columns((struct shardrec_model const *)arg1,arg2,arg3,arg4,arg5);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
   
   return _swig_go_result;
 }
@@ -2155,37 +2166,6 @@ _gostring_ _wrap_plan_box_count_capi(shardrec_plan *_swig_go_0, int _swig_go_1, 
 }
 
 
-_gostring_ _wrap_plan_box_bytes_capi(shardrec_plan *_swig_go_0, int _swig_go_1, int _swig_go_2, long long *_swig_go_3, long long *_swig_go_4) {
-  shardrec_plan *arg1 = 0 ;
-  int32_t arg2 ;
-  int32_t arg3 ;
-  int64_t *arg4 = 0 ;
-  int64_t *arg5 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_plan *)_swig_go_0;
-  arg2 = (int32_t)_swig_go_1;
-  arg3 = (int32_t)_swig_go_2;
-  arg4 = (int64_t *)_swig_go_3;
-  arg5 = (int64_t *)_swig_go_4;
-  
-  result = (shardrec_status)shardrec_plan_box_bytes((struct shardrec_plan const *)arg1,arg2,arg3,arg4,arg5);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  
-  return _swig_go_result;
-}
-
-
 _gostring_ _wrap_plan_to_json_capi(shardrec_plan *_swig_go_0, char **_swig_go_1) {
   shardrec_plan *arg1 = 0 ;
   char **arg2 = 0 ;
@@ -2303,6 +2283,54 @@ void _wrap_collection_destroy_capi(shardrec_collection **_swig_go_0) {
   shardrec_collection_destroy(arg1);
   
   
+}
+
+
+_gostring_ _wrap_collection_model_capi(shardrec_collection *_swig_go_0, shardrec_model **_swig_go_1) {
+  shardrec_collection *arg1 = 0 ;
+  shardrec_model **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (shardrec_model **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_collection_model((struct shardrec_collection const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_plan_capi(shardrec_collection *_swig_go_0, shardrec_plan **_swig_go_1) {
+  shardrec_collection *arg1 = 0 ;
+  shardrec_plan **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (shardrec_plan **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_collection_plan((struct shardrec_collection const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
 }
 
 
@@ -2625,66 +2653,6 @@ _gostring_ _wrap_collection_write_rows_capi(shardrec_collection *_swig_go_0, int
   
   
   
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_collection_save_capi(shardrec_collection *_swig_go_0, _gostring_ _swig_go_1, shardrec_control *_swig_go_2) {
-  shardrec_collection *arg1 = 0 ;
-  char *arg2 = 0 ;
-  shardrec_control *arg3 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_collection *)_swig_go_0;
-  
-  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (shardrec_control *)_swig_go_2;
-  
-  result = (shardrec_status)shardrec_collection_save(arg1,(char const *)arg2,arg3);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  free((void *)arg2);
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_collection_load_capi(shardrec_collection *_swig_go_0, _gostring_ _swig_go_1, shardrec_control *_swig_go_2) {
-  shardrec_collection *arg1 = 0 ;
-  char *arg2 = 0 ;
-  shardrec_control *arg3 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_collection *)_swig_go_0;
-  
-  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (shardrec_control *)_swig_go_2;
-  
-  result = (shardrec_status)shardrec_collection_load(arg1,(char const *)arg2,arg3);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  free((void *)arg2);
   return _swig_go_result;
 }
 
@@ -3592,30 +3560,6 @@ _gostring_ _wrap_mlp_add_linear_capi(shardrec_mlp *_swig_go_0, long long _swig_g
 }
 
 
-_gostring_ _wrap_mlp_parameter_count_capi(shardrec_mlp *_swig_go_0, int *_swig_go_1) {
-  shardrec_mlp *arg1 = 0 ;
-  int32_t *arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_mlp *)_swig_go_0;
-  arg2 = (int32_t *)_swig_go_1;
-  
-  result = (shardrec_status)shardrec_mlp_parameter_count((struct shardrec_mlp const *)arg1,arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
 _gostring_ _wrap_mlp_parameter_capi(shardrec_mlp *_swig_go_0, int _swig_go_1, shardrec_tensor *_swig_go_2, shardrec_tensor *_swig_go_3) {
   shardrec_mlp *arg1 = 0 ;
   int32_t arg2 ;
@@ -3639,6 +3583,34 @@ _gostring_ _wrap_mlp_parameter_capi(shardrec_mlp *_swig_go_0, int _swig_go_1, sh
     _swig_go_result.n = (intgo)size;
   }
   
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_mlp_state_capi(shardrec_mlp *_swig_go_0, int _swig_go_1, int _swig_go_2, shardrec_tensor *_swig_go_3) {
+  shardrec_mlp *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mlp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (shardrec_tensor *)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_mlp_state((struct shardrec_mlp const *)arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
   
   
   return _swig_go_result;
@@ -3764,62 +3736,6 @@ _gostring_ _wrap_mlp_set_learning_rate_capi(shardrec_mlp *_swig_go_0, double _sw
     _swig_go_result.n = (intgo)size;
   }
   
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_mlp_save_capi(shardrec_mlp *_swig_go_0, _gostring_ _swig_go_1) {
-  shardrec_mlp *arg1 = 0 ;
-  char *arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_mlp *)_swig_go_0;
-  
-  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  
-  result = (shardrec_status)shardrec_mlp_save((struct shardrec_mlp const *)arg1,(char const *)arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  free((void *)arg2);
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_mlp_load_capi(shardrec_mlp *_swig_go_0, _gostring_ _swig_go_1) {
-  shardrec_mlp *arg1 = 0 ;
-  char *arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_mlp *)_swig_go_0;
-  
-  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  
-  result = (shardrec_status)shardrec_mlp_load(arg1,(char const *)arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  free((void *)arg2);
   return _swig_go_result;
 }
 
@@ -4205,30 +4121,6 @@ _gostring_ _wrap_checkpoint_open_capi(shardrec_checkpoint *_swig_go_0, long long
 }
 
 
-_gostring_ _wrap_checkpoint_step_capi(shardrec_checkpoint *_swig_go_0, long long *_swig_go_1) {
-  shardrec_checkpoint *arg1 = 0 ;
-  int64_t *arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_checkpoint *)_swig_go_0;
-  arg2 = (int64_t *)_swig_go_1;
-  
-  result = (shardrec_status)shardrec_checkpoint_step((struct shardrec_checkpoint const *)arg1,arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
 _gostring_ _wrap_checkpoint_load_capi(shardrec_checkpoint *_swig_go_0, shardrec_control *_swig_go_1) {
   shardrec_checkpoint *arg1 = 0 ;
   shardrec_control *arg2 = 0 ;
@@ -4332,39 +4224,6 @@ _gostring_ _wrap_checkpoint_mlp_capi(shardrec_checkpoint *_swig_go_0, _gostring_
   arg4 = (shardrec_mlp **)_swig_go_3;
   
   result = (shardrec_status)shardrec_checkpoint_mlp(arg1,(char const *)arg2,(struct shardrec_options const *)arg3,arg4);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  free((void *)arg2);
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_checkpoint_tensor_info_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, int _swig_go_2, shardrec_tensor *_swig_go_3) {
-  shardrec_checkpoint *arg1 = 0 ;
-  char *arg2 = 0 ;
-  int32_t arg3 ;
-  shardrec_tensor *arg4 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_checkpoint *)_swig_go_0;
-  
-  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
-  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
-  arg2[_swig_go_1.n] = '\0';
-  
-  arg3 = (int32_t)_swig_go_2;
-  arg4 = (shardrec_tensor *)_swig_go_3;
-  
-  result = (shardrec_status)shardrec_checkpoint_tensor_info(arg1,(char const *)arg2,arg3,arg4);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -4789,18 +4648,29 @@ _gostring_ _wrap_trace_json_capi(char **_swig_go_0) {
 }
 
 
-_gostring_ _wrap_probe_json_capi(int _swig_go_0, shardrec_control *_swig_go_1, char **_swig_go_2) {
-  int32_t arg1 ;
-  shardrec_control *arg2 = 0 ;
-  char **arg3 = 0 ;
+_gostring_ _wrap_probe_json_capi(_gostring_ _swig_go_0, int _swig_go_1, int _swig_go_2, shardrec_control *_swig_go_3, char **_swig_go_4) {
+  char *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  shardrec_control *arg4 = 0 ;
+  char **arg5 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
-  arg1 = (int32_t)_swig_go_0;
-  arg2 = (shardrec_control *)_swig_go_1;
-  arg3 = (char **)_swig_go_2;
   
-  result = (shardrec_status)shardrec_probe_json(arg1,arg2,arg3);
+  arg1 = NULL;
+  if (_swig_go_0.n > 0) {
+    arg1 = (char *)malloc((size_t)_swig_go_0.n + 1);
+    memcpy(arg1, _swig_go_0.p, (size_t)_swig_go_0.n);
+    arg1[_swig_go_0.n] = '\0';
+  }
+  
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (shardrec_control *)_swig_go_3;
+  arg5 = (char **)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_probe_json((char const *)arg1,arg2,arg3,arg4,arg5);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -4810,52 +4680,7 @@ _gostring_ _wrap_probe_json_capi(int _swig_go_0, shardrec_control *_swig_go_1, c
     _swig_go_result.n = (intgo)size;
   }
   
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_probe_cached_json_capi(char **_swig_go_0) {
-  char **arg1 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (char **)_swig_go_0;
-  
-  result = (shardrec_status)shardrec_probe_cached_json(arg1);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  return _swig_go_result;
-}
-
-
-_gostring_ _wrap_probe_device_json_capi(int _swig_go_0, shardrec_control *_swig_go_1, char **_swig_go_2) {
-  int32_t arg1 ;
-  shardrec_control *arg2 = 0 ;
-  char **arg3 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (int32_t)_swig_go_0;
-  arg2 = (shardrec_control *)_swig_go_1;
-  arg3 = (char **)_swig_go_2;
-  
-  result = (shardrec_status)shardrec_probe_device_json(arg1,arg2,arg3);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
+  free((void *)arg1);
   return _swig_go_result;
 }
 
@@ -4884,6 +4709,128 @@ _gostring_ _wrap_flat_mesh_place_capi(shardrec_mesh *_swig_go_0, int *_swig_go_1
     _swig_go_result.p = shardrec_pack_error(result, &size);
     _swig_go_result.n = (intgo)size;
   }
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_model_info_capi(shardrec_model *_swig_go_0, int *_swig_go_1, int *_swig_go_2, int *_swig_go_3, long long *_swig_go_4) {
+  shardrec_model *arg1 = 0 ;
+  int32_t *arg2 = 0 ;
+  int32_t *arg3 = 0 ;
+  int32_t *arg4 = 0 ;
+  int64_t *arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_model *)_swig_go_0;
+  arg2 = (int32_t *)_swig_go_1;
+  arg3 = (int32_t *)_swig_go_2;
+  arg4 = (int32_t *)_swig_go_3;
+  arg5 = (int64_t *)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_flat_model_info((struct shardrec_model const *)arg1,arg2,arg3,arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_model_table_capi(shardrec_model *_swig_go_0, int _swig_go_1, long long *_swig_go_2, long long *_swig_go_3, int *_swig_go_4, int *_swig_go_5, double *_swig_go_6, int *_swig_go_7, int *_swig_go_8, char **_swig_go_9) {
+  shardrec_model *arg1 = 0 ;
+  int32_t arg2 ;
+  int64_t *arg3 = 0 ;
+  int64_t *arg4 = 0 ;
+  int32_t *arg5 = 0 ;
+  int32_t *arg6 = 0 ;
+  double *arg7 = 0 ;
+  int32_t *arg8 = 0 ;
+  int32_t *arg9 = 0 ;
+  char **arg10 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_model *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int64_t *)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  arg5 = (int32_t *)_swig_go_4;
+  arg6 = (int32_t *)_swig_go_5;
+  arg7 = (double *)_swig_go_6;
+  arg8 = (int32_t *)_swig_go_7;
+  arg9 = (int32_t *)_swig_go_8;
+  arg10 = (char **)_swig_go_9;
+  
+  result = (shardrec_status)shardrec_flat_model_table((struct shardrec_model const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_model_feature_capi(shardrec_model *_swig_go_0, int _swig_go_1, int *_swig_go_2, int *_swig_go_3, int *_swig_go_4, long long *_swig_go_5, long long *_swig_go_6, long long *_swig_go_7, char **_swig_go_8) {
+  shardrec_model *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t *arg3 = 0 ;
+  int32_t *arg4 = 0 ;
+  int32_t *arg5 = 0 ;
+  int64_t *arg6 = 0 ;
+  int64_t *arg7 = 0 ;
+  int64_t *arg8 = 0 ;
+  char **arg9 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_model *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t *)_swig_go_2;
+  arg4 = (int32_t *)_swig_go_3;
+  arg5 = (int32_t *)_swig_go_4;
+  arg6 = (int64_t *)_swig_go_5;
+  arg7 = (int64_t *)_swig_go_6;
+  arg8 = (int64_t *)_swig_go_7;
+  arg9 = (char **)_swig_go_8;
+  
+  result = (shardrec_status)shardrec_flat_model_feature((struct shardrec_model const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
   
   
   
@@ -4926,7 +4873,7 @@ _gostring_ _wrap_flat_plan_add_box_capi(shardrec_plan *_swig_go_0, int _swig_go_
 }
 
 
-_gostring_ _wrap_flat_plan_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, int _swig_go_2, int *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, long long *_swig_go_6, long long *_swig_go_7) {
+_gostring_ _wrap_flat_plan_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, int _swig_go_2, int *_swig_go_3, long long *_swig_go_4, long long *_swig_go_5, long long *_swig_go_6, long long *_swig_go_7, long long *_swig_go_8, long long *_swig_go_9) {
   shardrec_plan *arg1 = 0 ;
   int32_t arg2 ;
   int32_t arg3 ;
@@ -4935,6 +4882,8 @@ _gostring_ _wrap_flat_plan_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, i
   int64_t *arg6 = 0 ;
   int64_t *arg7 = 0 ;
   int64_t *arg8 = 0 ;
+  int64_t *arg9 = 0 ;
+  int64_t *arg10 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
@@ -4946,8 +4895,10 @@ _gostring_ _wrap_flat_plan_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, i
   arg6 = (int64_t *)_swig_go_5;
   arg7 = (int64_t *)_swig_go_6;
   arg8 = (int64_t *)_swig_go_7;
+  arg9 = (int64_t *)_swig_go_8;
+  arg10 = (int64_t *)_swig_go_9;
   
-  result = (shardrec_status)shardrec_flat_plan_box((struct shardrec_plan const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8);
+  result = (shardrec_status)shardrec_flat_plan_box((struct shardrec_plan const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -4956,6 +4907,8 @@ _gostring_ _wrap_flat_plan_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, i
     _swig_go_result.p = shardrec_pack_error(result, &size);
     _swig_go_result.n = (intgo)size;
   }
+  
+  
   
   
   
@@ -5009,6 +4962,138 @@ _gostring_ _wrap_flat_lookup_begin_capi(shardrec_lookup *_swig_go_0, long long _
   
   
   
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_mlp_info_capi(shardrec_mlp *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2, int *_swig_go_3, int *_swig_go_4, long long *_swig_go_5, long long *_swig_go_6, double *_swig_go_7, int *_swig_go_8, int *_swig_go_9) {
+  shardrec_mlp *arg1 = 0 ;
+  int64_t *arg2 = 0 ;
+  int64_t *arg3 = 0 ;
+  int32_t *arg4 = 0 ;
+  int32_t *arg5 = 0 ;
+  int64_t *arg6 = 0 ;
+  int64_t *arg7 = 0 ;
+  double *arg8 = 0 ;
+  int32_t *arg9 = 0 ;
+  int32_t *arg10 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mlp *)_swig_go_0;
+  arg2 = (int64_t *)_swig_go_1;
+  arg3 = (int64_t *)_swig_go_2;
+  arg4 = (int32_t *)_swig_go_3;
+  arg5 = (int32_t *)_swig_go_4;
+  arg6 = (int64_t *)_swig_go_5;
+  arg7 = (int64_t *)_swig_go_6;
+  arg8 = (double *)_swig_go_7;
+  arg9 = (int32_t *)_swig_go_8;
+  arg10 = (int32_t *)_swig_go_9;
+  
+  result = (shardrec_status)shardrec_flat_mlp_info((struct shardrec_mlp const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_checkpoint_info_capi(shardrec_checkpoint *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2, long long *_swig_go_3, int *_swig_go_4, int *_swig_go_5, int *_swig_go_6, int *_swig_go_7, int *_swig_go_8, int *_swig_go_9) {
+  shardrec_checkpoint *arg1 = 0 ;
+  int64_t *arg2 = 0 ;
+  int64_t *arg3 = 0 ;
+  int64_t *arg4 = 0 ;
+  int32_t *arg5 = 0 ;
+  int32_t *arg6 = 0 ;
+  int32_t *arg7 = 0 ;
+  int32_t *arg8 = 0 ;
+  int32_t *arg9 = 0 ;
+  int32_t *arg10 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  arg2 = (int64_t *)_swig_go_1;
+  arg3 = (int64_t *)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  arg5 = (int32_t *)_swig_go_4;
+  arg6 = (int32_t *)_swig_go_5;
+  arg7 = (int32_t *)_swig_go_6;
+  arg8 = (int32_t *)_swig_go_7;
+  arg9 = (int32_t *)_swig_go_8;
+  arg10 = (int32_t *)_swig_go_9;
+  
+  result = (shardrec_status)shardrec_flat_checkpoint_info((struct shardrec_checkpoint const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_checkpoint_tensor_info_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, int _swig_go_2, long long *_swig_go_3, shardrec_tensor *_swig_go_4) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  int32_t arg3 ;
+  int64_t *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  arg5 = (shardrec_tensor *)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_flat_checkpoint_tensor_info(arg1,(char const *)arg2,arg3,arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  free((void *)arg2);
   return _swig_go_result;
 }
 

@@ -17,8 +17,8 @@ import (
 	"unsafe"
 )
 
-// Available tells whether the library is linked at all.
-const Available = true
+// Linked tells whether the library is linked at all.
+const Linked = true
 
 // What Go's part knows of C without asking.
 const (

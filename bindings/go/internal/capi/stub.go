@@ -2,8 +2,8 @@
 
 package capi
 
-// Available tells whether the library is linked at all.
-const Available = false
+// Linked tells whether the library is linked at all.
+const Linked = false
 
 func missing() error {
 	return refuse(unsupported, "this program was built without libshardrec, a C library for Linux: install gcc, pkg-config and "+

@@ -80,6 +80,20 @@ pub const SHARDREC_ERROR_OPERATION: shardrec_error_part = shardrec_error_part(10
 pub const SHARDREC_ERROR_PATH: shardrec_error_part = shardrec_error_part(104);
 const _: () = assert!(core::mem::size_of::<shardrec_error_part>() == 4);
 
+/// What shardrec_available asks for.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_capability(pub u32);
+/// an engine of communicators: "local", "gloo", "mpi"
+pub const SHARDREC_CAPABILITY_ENGINE: shardrec_capability = shardrec_capability(0);
+/// what tables can live on: "cpu", "cuda" (any device), "cuda:1"
+pub const SHARDREC_CAPABILITY_DEVICE: shardrec_capability = shardrec_capability(1);
+/// kernels for an instruction set: "scalar", "avx2" and so on
+pub const SHARDREC_CAPABILITY_CPU_TARGET: shardrec_capability = shardrec_capability(2);
+/// the GEMM plug-in of layers: "openblas"
+pub const SHARDREC_CAPABILITY_DENSE: shardrec_capability = shardrec_capability(3);
+const _: () = assert!(core::mem::size_of::<shardrec_capability>() == 4);
+
 /// The C API's `shardrec_log_level`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -130,7 +144,7 @@ const _: () = assert!(core::mem::size_of::<shardrec_dtype>() == 4);
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_options_kind(pub u32);
-/// keys 100-199; for shardrec_model_set_optimizer and shardrec_model_set_table_optimizer
+/// keys 100-199; for shardrec_model_set_optimizer and shardrec_ddp_set_optimizer
 pub const SHARDREC_OPTIONS_OPTIMIZER: shardrec_options_kind = shardrec_options_kind(1);
 /// keys 200-299
 pub const SHARDREC_OPTIONS_TABLE: shardrec_options_kind = shardrec_options_kind(2);
@@ -914,7 +928,147 @@ impl Default for shardrec_place {
     }
 }
 
-/// A box: rows \[row, row + rows) x columns \[col, col + cols) of a table, owned by a rank.
+/// What a model holds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_model_size {
+    /// sizeof(shardrec_model_size), set by the caller
+    pub struct_size: i64,
+    /// number of tables
+    pub tables: i32,
+    /// number of features
+    pub features: i32,
+    /// how many of the features are sequences (POOLING_NONE)
+    pub sequences: i32,
+    /// 0
+    pub reserved: i32,
+    /// columns of output 0: the sum of the dims of all pooled features
+    pub width: i64,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_model_size>() == 32);
+    assert!(core::mem::align_of::<shardrec_model_size>() == 8);
+    assert!(core::mem::offset_of!(shardrec_model_size, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_model_size, tables) == 8);
+    assert!(core::mem::offset_of!(shardrec_model_size, features) == 12);
+    assert!(core::mem::offset_of!(shardrec_model_size, sequences) == 16);
+    assert!(core::mem::offset_of!(shardrec_model_size, reserved) == 20);
+    assert!(core::mem::offset_of!(shardrec_model_size, width) == 24);
+};
+impl shardrec_model_size {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_model_size {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_model_size = unsafe { core::mem::zeroed() };
+        made.struct_size = 32;
+        made
+    }
+}
+impl Default for shardrec_model_size {
+    fn default() -> shardrec_model_size {
+        shardrec_model_size::new()
+    }
+}
+
+/// A table of a model.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_table {
+    /// sizeof(shardrec_table), set by the caller
+    pub struct_size: i64,
+    /// number of rows
+    pub rows: i64,
+    /// elements of a row
+    pub dim: i64,
+    /// of its weights
+    pub dtype: shardrec_dtype,
+    /// its own, else the model's
+    pub optimizer: shardrec_optimizer,
+    /// that its optimizer begins with
+    pub learning_rate: f64,
+    /// states of its optimizer, 0 to 2: parts of shardrec_table_part
+    pub states: i32,
+    /// number of features that are looked up in it
+    pub features: i32,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_table>() == 48);
+    assert!(core::mem::align_of::<shardrec_table>() == 8);
+    assert!(core::mem::offset_of!(shardrec_table, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_table, rows) == 8);
+    assert!(core::mem::offset_of!(shardrec_table, dim) == 16);
+    assert!(core::mem::offset_of!(shardrec_table, dtype) == 24);
+    assert!(core::mem::offset_of!(shardrec_table, optimizer) == 28);
+    assert!(core::mem::offset_of!(shardrec_table, learning_rate) == 32);
+    assert!(core::mem::offset_of!(shardrec_table, states) == 40);
+    assert!(core::mem::offset_of!(shardrec_table, features) == 44);
+};
+impl shardrec_table {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_table {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_table = unsafe { core::mem::zeroed() };
+        made.struct_size = 48;
+        made
+    }
+}
+impl Default for shardrec_table {
+    fn default() -> shardrec_table {
+        shardrec_table::new()
+    }
+}
+
+/// A feature of a model, and where lookups write it. Output 0 holds the pooled features: tables as added,
+/// within a table its features as added.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_feature {
+    /// sizeof(shardrec_feature), set by the caller
+    pub struct_size: i64,
+    /// index of the table that it is looked up in
+    pub table: i32,
+    /// how the rows of a bag become one vector
+    pub pooling: shardrec_pooling,
+    /// 0, or 1 + k for the k-th sequence feature in model order
+    pub output: i32,
+    /// 0
+    pub reserved: i32,
+    /// its first column of that output; 0 for a sequence
+    pub column: i64,
+    /// its number of columns: the table's dim
+    pub columns: i64,
+    /// columns of that output, those of other features included
+    pub width: i64,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_feature>() == 48);
+    assert!(core::mem::align_of::<shardrec_feature>() == 8);
+    assert!(core::mem::offset_of!(shardrec_feature, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_feature, table) == 8);
+    assert!(core::mem::offset_of!(shardrec_feature, pooling) == 12);
+    assert!(core::mem::offset_of!(shardrec_feature, output) == 16);
+    assert!(core::mem::offset_of!(shardrec_feature, reserved) == 20);
+    assert!(core::mem::offset_of!(shardrec_feature, column) == 24);
+    assert!(core::mem::offset_of!(shardrec_feature, columns) == 32);
+    assert!(core::mem::offset_of!(shardrec_feature, width) == 40);
+};
+impl shardrec_feature {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_feature {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_feature = unsafe { core::mem::zeroed() };
+        made.struct_size = 48;
+        made
+    }
+}
+impl Default for shardrec_feature {
+    fn default() -> shardrec_feature {
+        shardrec_feature::new()
+    }
+}
+
+/// A box: rows \[row, row + rows) x columns \[col, col + cols) of a table, owned by a rank. Its bytes are what a
+/// collection allocates for it on its rank, buffers aside; shardrec_plan_add_box does not read them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct shardrec_box {
@@ -932,9 +1086,13 @@ pub struct shardrec_box {
     pub col: i64,
     /// The C API's `shardrec_box.cols`.
     pub cols: i64,
+    /// rows x cols x the dtype's size
+    pub weight_bytes: i64,
+    /// of optimizer states, float32: per element, or one per row of the box; boxes of one row range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of them
+    pub state_bytes: i64,
 }
 const _: () = {
-    assert!(core::mem::size_of::<shardrec_box>() == 48);
+    assert!(core::mem::size_of::<shardrec_box>() == 64);
     assert!(core::mem::align_of::<shardrec_box>() == 8);
     assert!(core::mem::offset_of!(shardrec_box, struct_size) == 0);
     assert!(core::mem::offset_of!(shardrec_box, rank) == 8);
@@ -943,13 +1101,15 @@ const _: () = {
     assert!(core::mem::offset_of!(shardrec_box, rows) == 24);
     assert!(core::mem::offset_of!(shardrec_box, col) == 32);
     assert!(core::mem::offset_of!(shardrec_box, cols) == 40);
+    assert!(core::mem::offset_of!(shardrec_box, weight_bytes) == 48);
+    assert!(core::mem::offset_of!(shardrec_box, state_bytes) == 56);
 };
 impl shardrec_box {
     /// All members zero but its size.
     pub const fn new() -> shardrec_box {
         // SAFETY: zeros are a value of every member: numbers and pointers.
         let mut made: shardrec_box = unsafe { core::mem::zeroed() };
-        made.struct_size = 48;
+        made.struct_size = 64;
         made
     }
 }
@@ -1026,6 +1186,147 @@ impl shardrec_batch {
 impl Default for shardrec_batch {
     fn default() -> shardrec_batch {
         shardrec_batch::new()
+    }
+}
+
+/// A stack of layers, as it is now.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_layers {
+    /// sizeof(shardrec_layers), set by the caller
+    pub struct_size: i64,
+    /// columns of the input
+    pub inputs: i64,
+    /// columns of the output; inputs while there is no layer
+    pub outputs: i64,
+    /// number of linear layers
+    pub layers: i32,
+    /// number of parameters: two per layer, W then b
+    pub parameters: i32,
+    /// of all parameters together
+    pub elements: i64,
+    /// optimizer steps (shardrec_mlp_step)
+    pub step: i64,
+    /// of the next step
+    pub learning_rate: f64,
+    /// that it was made with
+    pub optimizer: shardrec_optimizer,
+    /// states that the optimizer keeps for each parameter, 0 to 2
+    pub states: i32,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_layers>() == 64);
+    assert!(core::mem::align_of::<shardrec_layers>() == 8);
+    assert!(core::mem::offset_of!(shardrec_layers, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_layers, inputs) == 8);
+    assert!(core::mem::offset_of!(shardrec_layers, outputs) == 16);
+    assert!(core::mem::offset_of!(shardrec_layers, layers) == 24);
+    assert!(core::mem::offset_of!(shardrec_layers, parameters) == 28);
+    assert!(core::mem::offset_of!(shardrec_layers, elements) == 32);
+    assert!(core::mem::offset_of!(shardrec_layers, step) == 40);
+    assert!(core::mem::offset_of!(shardrec_layers, learning_rate) == 48);
+    assert!(core::mem::offset_of!(shardrec_layers, optimizer) == 56);
+    assert!(core::mem::offset_of!(shardrec_layers, states) == 60);
+};
+impl shardrec_layers {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_layers {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_layers = unsafe { core::mem::zeroed() };
+        made.struct_size = 64;
+        made
+    }
+}
+impl Default for shardrec_layers {
+    fn default() -> shardrec_layers {
+        shardrec_layers::new()
+    }
+}
+
+/// The checkpoint that is open.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_opened {
+    /// sizeof(shardrec_opened), set by the caller
+    pub struct_size: i64,
+    /// as shardrec_checkpoint_commit was given it
+    pub step: i64,
+    /// its number in its run, from 1; 0 where it is of none
+    pub commit: i64,
+    /// of its files, the manifest aside
+    pub bytes: i64,
+    /// of its files (impl/checkpoint/FORMAT.md)
+    pub format: i32,
+    /// that wrote it
+    pub ranks: i32,
+    /// number of collections in it
+    pub collections: i32,
+    /// number of stacks of layers
+    pub layers: i32,
+    /// number of sets of DDP parameters
+    pub parameters: i32,
+    /// number of tensors that ranks had set
+    pub tensors: i32,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_opened>() == 56);
+    assert!(core::mem::align_of::<shardrec_opened>() == 8);
+    assert!(core::mem::offset_of!(shardrec_opened, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_opened, step) == 8);
+    assert!(core::mem::offset_of!(shardrec_opened, commit) == 16);
+    assert!(core::mem::offset_of!(shardrec_opened, bytes) == 24);
+    assert!(core::mem::offset_of!(shardrec_opened, format) == 32);
+    assert!(core::mem::offset_of!(shardrec_opened, ranks) == 36);
+    assert!(core::mem::offset_of!(shardrec_opened, collections) == 40);
+    assert!(core::mem::offset_of!(shardrec_opened, layers) == 44);
+    assert!(core::mem::offset_of!(shardrec_opened, parameters) == 48);
+    assert!(core::mem::offset_of!(shardrec_opened, tensors) == 52);
+};
+impl shardrec_opened {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_opened {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_opened = unsafe { core::mem::zeroed() };
+        made.struct_size = 56;
+        made
+    }
+}
+impl Default for shardrec_opened {
+    fn default() -> shardrec_opened {
+        shardrec_opened::new()
+    }
+}
+
+/// A tensor of the host in a checkpoint.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_saved_tensor {
+    /// sizeof(shardrec_saved_tensor), set by the caller
+    pub struct_size: i64,
+    /// of its elements
+    pub bytes: i64,
+    /// dtype, shape and strides of a compact tensor on the CPU; data NULL
+    pub tensor: shardrec_tensor,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_saved_tensor>() == 168);
+    assert!(core::mem::align_of::<shardrec_saved_tensor>() == 8);
+    assert!(core::mem::offset_of!(shardrec_saved_tensor, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_saved_tensor, bytes) == 8);
+    assert!(core::mem::offset_of!(shardrec_saved_tensor, tensor) == 16);
+};
+impl shardrec_saved_tensor {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_saved_tensor {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_saved_tensor = unsafe { core::mem::zeroed() };
+        made.struct_size = 168;
+        made
+    }
+}
+impl Default for shardrec_saved_tensor {
+    fn default() -> shardrec_saved_tensor {
+        shardrec_saved_tensor::new()
     }
 }
 
@@ -1109,6 +1410,13 @@ extern "C" {
     /// cpu_targets, this call and those that make collections, layers and profiles get INVALID_ARGUMENT.
     /// out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_capabilities_json(out_text: *mut *mut c_char) -> shardrec_status;
+    /// Whether this library has something on this machine: 1 or 0. Plug-ins are loaded to see; no device is used.
+    /// name: as shardrec_capabilities_json lists it; a name that nobody knows is not available either.
+    /// out_reason: freed by the caller with shardrec_text_free; may be NULL. Why not, and what to install or what
+    /// there is; an empty text where it is available.
+    /// Errors: INVALID_ARGUMENT (the kind; SHARDREC_CPU_TARGET, as shardrec_capabilities_json), OUT_OF_MEMORY.
+    /// Any thread. Since 0.2.
+    pub fn shardrec_available(kind: shardrec_capability, name: *const c_char, out_available: *mut i32, out_reason: *mut *mut c_char) -> shardrec_status;
     /// Handles of any kind that are open in this process, or closed with a call still inside.
     /// A test suite asserts that it ends at 0. Errors: INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_live_objects(out: *mut i64) -> shardrec_status;
@@ -1410,8 +1718,9 @@ extern "C" {
     /// step updates each row once, by the sum of all its gradients.
     /// Errors: as shardrec_model_add_table. Since 0.1.
     pub fn shardrec_model_add_feature(model: *mut shardrec_model, table: i32, name: *const c_char, pooling: shardrec_pooling) -> shardrec_status;
-    /// Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; NULL: SGD
-    /// with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
+    /// Sets the optimizer of a table, in place of the model's, or with SHARDREC_ALL_TABLES the model's: that of
+    /// all tables that have none of their own. options: kind OPTIMIZER; NULL: of a table the model's again, of
+    /// the model SGD with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
     /// lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
     /// b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
     /// SGD              w -= lr \* g; L2: w -= lr \* (g + lam \* w); DECOUPLE: w = w \* (1 - lr \* lam) - lr
@@ -1436,21 +1745,19 @@ extern "C" {
     /// UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
     /// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
     /// that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
-    /// are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
-    pub fn shardrec_model_set_optimizer(model: *mut shardrec_model, options: *const shardrec_options) -> shardrec_status;
-    /// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; NULL: the
-    /// model's again. Errors: as shardrec_model_set_optimizer; NOT_FOUND (table). Since 0.1.
-    pub fn shardrec_model_set_table_optimizer(model: *mut shardrec_model, table: i32, options: *const shardrec_options) -> shardrec_status;
-    /// Counts. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1.
-    pub fn shardrec_model_table_count(model: *const shardrec_model, out: *mut i32) -> shardrec_status;
-    /// The C API's `shardrec_model_feature_count`.
-    pub fn shardrec_model_feature_count(model: *const shardrec_model, out: *mut i32) -> shardrec_status;
-    /// First column and number of columns of a pooled feature in output 0, and the number of columns of
-    /// output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
-    /// as added). For a sequence feature, of its own output (1 + k for the k-th one in model order): 0, dim
-    /// and dim. Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
-    /// Since 0.1.
-    pub fn shardrec_model_feature_columns(model: *const shardrec_model, feature: i32, out_column: *mut i64, out_columns: *mut i64, out_width: *mut i64) -> shardrec_status;
+    /// are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, UNSUPPORTED.
+    /// Since 0.2.
+    pub fn shardrec_model_set_optimizer(model: *mut shardrec_model, table: i32, options: *const shardrec_options) -> shardrec_status;
+    /// How many tables and features the model has. out: its struct_size is set; the members that fit in it are
+    /// written. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
+    pub fn shardrec_model_info(model: *const shardrec_model, out: *mut shardrec_model_size) -> shardrec_status;
+    /// A table and its name. table: its index, from 0. out: its struct_size is set; the members that fit in it
+    /// are written. out_name: freed by the caller with shardrec_text_free; may be NULL.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2.
+    pub fn shardrec_model_table(model: *const shardrec_model, table: i32, out: *mut shardrec_table, out_name: *mut *mut c_char) -> shardrec_status;
+    /// A feature and its name. feature: its index, from 0. out, out_name: as shardrec_model_table.
+    /// Errors: as shardrec_model_table; NOT_FOUND (feature). Since 0.2.
+    pub fn shardrec_model_feature(model: *const shardrec_model, feature: i32, out: *mut shardrec_feature, out_name: *mut *mut c_char) -> shardrec_status;
     /// The model as JSON, all keys spelled out:
     /// {"format": "shardrec-model-1",
     ///  "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
@@ -1537,17 +1844,11 @@ extern "C" {
     /// Number of boxes of a table; 0: replicated (or, before the check, none yet).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_plan_box_count(plan: *const shardrec_plan, table: i32, out: *mut i32) -> shardrec_status;
-    /// Box `box` of a table, ordered by first row, then first column. out: its struct_size is set; the members
-    /// that fit in it are written.
+    /// Box `box` of a table, ordered by first row, then first column. Of a replicated table box 0 stands for the
+    /// copy that each rank has: all rows and columns, rank -1. out: its struct_size is set; the members that fit
+    /// in it are written.
     /// Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1.
     pub fn shardrec_plan_box(plan: *const shardrec_plan, table: i32, r#box: i32, out: *mut shardrec_box) -> shardrec_status;
-    /// Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
-    /// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
-    /// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
-    /// them). Of a replicated table: box 0 stands for the copy that each rank has. It is what a
-    /// collection allocates, its buffers aside. Each out may be NULL.
-    /// Errors: as shardrec_plan_box. Since 0.1.
-    pub fn shardrec_plan_box_bytes(plan: *const shardrec_plan, table: i32, r#box: i32, out_weights: *mut i64, out_states: *mut i64) -> shardrec_status;
     /// The plan as JSON:
     /// {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
     ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false,
@@ -1577,7 +1878,7 @@ extern "C" {
     /// caller; keeps what it needs of comm and mesh, copies model and plan.
     /// mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
-    /// replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
+    /// replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
     /// sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
     /// numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
     /// all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
@@ -1596,6 +1897,12 @@ extern "C" {
     /// Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
     /// blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1.
     pub fn shardrec_collection_destroy(collection: *mut *mut shardrec_collection);
+    /// The model and the plan that the collection was made with; on a mesh the plan is for the ranks of a
+    /// sharding group. out: a copy, owned by the caller. Any thread. Errors: INVALID_HANDLE, CLOSED,
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2.
+    pub fn shardrec_collection_model(collection: *const shardrec_collection, out: *mut *mut shardrec_model) -> shardrec_status;
+    /// The C API's `shardrec_collection_plan`.
+    pub fn shardrec_collection_plan(collection: *const shardrec_collection, out: *mut *mut shardrec_plan) -> shardrec_status;
     /// Number of applied updates (accumulated lookups count once, with their update), the same on all
     /// ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_collection_step(collection: *const shardrec_collection, out: *mut i64) -> shardrec_status;
@@ -1671,32 +1978,6 @@ extern "C" {
     /// After an error that ends the communicator, some of the rows may have been written. Collective,
     /// blocking (the step deadline holds for each block). Errors: as shardrec_collection_read_range. Since 0.1.
     pub fn shardrec_collection_write_rows(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, ids: *const shardrec_tensor, values: *const shardrec_tensor) -> shardrec_status;
-    /// Saves weights, optimizer states, step count, learning rates and frozen tables that were set by
-    /// calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
-    /// must not hold a checkpoint yet; nothing else in it is touched. checkpoint.h saves a whole model,
-    /// step after step. One safetensors file per rank that owns something, then manifest.json; any plan
-    /// and number of ranks can load it. On a mesh: collective over all its ranks, the first replica
-    /// writes, and the replicas must have been averaged since their last step (INVALID_STATE). directory:
-    /// the same on all ranks, UTF-8, the same files for all of them. control: NULL allowed.
-    /// Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
-    /// IO_ERROR (on any rank: all get it, with rank and path), DISAGREEMENT (ranks name different
-    /// directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn shardrec_collection_save(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
-    /// Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
-    /// into all replicas of a mesh; accumulated gradients and batches behind forward are dropped (see
-    /// shardrec_checkpoint_load). Tables are matched by name and must
-    /// agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
-    /// before it has written to a table changes nothing; one that fails later (a damaged or unreadable
-    /// block, a cancel, a peer) leaves a collection that refuses what reads or changes its tables, saves
-    /// among it, with INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
-    /// UNSUPPORTED.
-    /// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
-    /// CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
-    /// NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the tensor), UNSUPPORTED, IO_ERROR,
-    /// DISAGREEMENT (ranks name different directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
-    /// TIMEOUT, ABORTED. Since 0.1.
-    pub fn shardrec_collection_load(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
     /// A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
     /// sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,
     /// CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any thread. Since 0.2.
@@ -1727,9 +2008,8 @@ extern "C" {
     /// told by forward. INVALID_STATE when the lookup has begun and not forwarded. Since 0.2.
     pub fn shardrec_lookup_begin(lookup: *mut shardrec_lookup, batch: *const shardrec_batch) -> shardrec_status;
     /// Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
-    /// pooled features: \[batch_size, width\] (shardrec_model_feature_columns). Output 1 + k, the k-th
-    /// sequence feature (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in
-    /// the batch's order. 0 rows when this rank's batch is one that forward will refuse.
+    /// pooled features: \[batch_size, width\] (shardrec_model_info). Output 1 + k, the k-th sequence feature
+    /// (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
     /// Since 0.1.
     pub fn shardrec_lookup_output_shape(lookup: *const shardrec_lookup, output: i32, out_rows: *mut i64, out_columns: *mut i64) -> shardrec_status;
@@ -1981,14 +2261,18 @@ extern "C" {
     /// number). outputs in \[1, 65536\]. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
     /// INVALID_STATE (after the first forward), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_mlp_add_linear(mlp: *mut shardrec_mlp, outputs: i64, activation: shardrec_activation) -> shardrec_status;
-    /// Number of parameters: two per layer, W then b. Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_ARGUMENT. Since 0.1.
-    pub fn shardrec_mlp_parameter_count(mlp: *const shardrec_mlp, out: *mut i32) -> shardrec_status;
+    /// What the stack is. out: its struct_size is set; the members that fit in it are written.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
+    pub fn shardrec_mlp_info(mlp: *const shardrec_mlp, out: *mut shardrec_layers) -> shardrec_status;
     /// Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
     /// layer is added; each may be NULL. Write through them to set values. To train
     /// data-parallel: shardrec_ddp_add_mlp.
-    /// Errors: as shardrec_mlp_parameter_count; NOT_FOUND. Since 0.1.
+    /// Errors: as shardrec_mlp_info; NOT_FOUND. Since 0.1.
     pub fn shardrec_mlp_parameter(mlp: *mut shardrec_mlp, index: i32, out_parameter: *mut shardrec_tensor, out_gradient: *mut shardrec_tensor) -> shardrec_status;
+    /// A view of an optimizer state of parameter `index`, shaped as it; valid as shardrec_mlp_parameter's.
+    /// state: MOMENTUM_SGD 0 the momentum; ADAGRAD 0 the sum; ADAM and LAMB 0 the mean, 1 the mean of squares.
+    /// Errors: as shardrec_mlp_parameter (NOT_FOUND: state too). Since 0.2.
+    pub fn shardrec_mlp_state(mlp: *const shardrec_mlp, index: i32, state: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// output = stack(input). input \[batch, inputs\], output \[batch, outputs of the last layer\]; batch \>=
     /// 0. input must stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
@@ -2014,15 +2298,6 @@ extern "C" {
     /// Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_mlp_set_learning_rate(mlp: *mut shardrec_mlp, learning_rate: f64) -> shardrec_status;
-    /// Saves parameters, optimizer state and step count to a safetensors file with a checksum / loads them
-    /// into a stack of the same shape and optimizer, which stays as it was after an error (ADAM and LAMB
-    /// keep the same states, so that a stack of one takes a file of the other). Several may save to one
-    /// path at the same time: one of them stays, whole. path: UTF-8. Local. checkpoint.h saves layers and
-    /// tables together. Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, CORRUPT_DATA, OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_mlp_save(mlp: *const shardrec_mlp, path: *const c_char) -> shardrec_status;
-    /// The C API's `shardrec_mlp_load`.
-    pub fn shardrec_mlp_load(mlp: *mut shardrec_mlp, path: *const c_char) -> shardrec_status;
     /// Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
     /// features \>= 0, dim \>= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
@@ -2103,9 +2378,9 @@ extern "C" {
     /// 0), DISAGREEMENT (ranks name different directories), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT,
     /// ABORTED. Since 0.1.
     pub fn shardrec_checkpoint_open(checkpoint: *mut shardrec_checkpoint, step: i64) -> shardrec_status;
-    /// The step of the checkpoint that is open. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none
-    /// is open), INVALID_ARGUMENT. Since 0.1.
-    pub fn shardrec_checkpoint_step(checkpoint: *const shardrec_checkpoint, out: *mut i64) -> shardrec_status;
+    /// What is open. out: its struct_size is set; the members that fit in it are written.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), INVALID_ARGUMENT. Since 0.2.
+    pub fn shardrec_checkpoint_info(checkpoint: *const shardrec_checkpoint, out: *mut shardrec_opened) -> shardrec_status;
     /// Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
     /// wrote it. Names, shapes, dtypes and optimizers must agree; what the checkpoint holds beside is
     /// left out. Tables are read once, by all ranks together, and sent to those that hold them; every
@@ -2132,10 +2407,10 @@ extern "C" {
     pub fn shardrec_checkpoint_plan(checkpoint: *mut shardrec_checkpoint, name: *const c_char, out: *mut *mut shardrec_plan) -> shardrec_status;
     /// The C API's `shardrec_checkpoint_mlp`.
     pub fn shardrec_checkpoint_mlp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_mlp) -> shardrec_status;
-    /// Describes a tensor that rank `rank` had set in the open checkpoint: out gets dtype, shape and
-    /// strides, and data NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open),
-    /// NOT_FOUND (name or rank), INVALID_ARGUMENT. Since 0.1.
-    pub fn shardrec_checkpoint_tensor_info(checkpoint: *mut shardrec_checkpoint, name: *const c_char, rank: i32, out: *mut shardrec_tensor) -> shardrec_status;
+    /// Describes a tensor that rank `rank` had set in the open checkpoint. out: its struct_size is set; the
+    /// members that fit in it are written. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open),
+    /// NOT_FOUND (name or rank), INVALID_ARGUMENT. Since 0.2.
+    pub fn shardrec_checkpoint_tensor_info(checkpoint: *mut shardrec_checkpoint, name: *const c_char, rank: i32, out: *mut shardrec_saved_tensor) -> shardrec_status;
     /// Reads such a tensor into out, which is compact and has its dtype and shape. Nothing is written
     /// unless the checksum matches. Not collective. Errors: as shardrec_checkpoint_tensor_info; also
     /// CORRUPT_DATA, IO_ERROR, OUT_OF_MEMORY. Since 0.1.
@@ -2186,7 +2461,7 @@ extern "C" {
     pub fn shardrec_checkpoint_list_json(directory: *const c_char, out_text: *mut *mut c_char) -> shardrec_status;
     /// Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
     /// a damaged checkpoint is refused.
-    /// directory: UTF-8, as shardrec_checkpoint_create or shardrec_collection_save were given.
+    /// directory: UTF-8, as shardrec_checkpoint_create was given it, or one that is a checkpoint itself.
     /// step: that of the checkpoint, -1 for the newest. options: kind SCORER or NULL. control: NULL allowed;
     /// counts bytes, cancels. out: owned by the caller.
     /// With MAPPED tables the files must stay as they are while they are served: removing them is fine
@@ -2296,13 +2571,17 @@ extern "C" {
     /// one trace. out_text: freed by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_trace_json(out_text: *mut *mut c_char) -> shardrec_status;
-    /// Measures copies, gathers of random rows and updates of rows by row size, with one thread and with
-    /// `threads`: which prefetch, distance, page size and kind of stores is fastest, and how fast. Stores
-    /// the profile in the cache, unless other work disturbed it ("quiet" is then false); where it cannot
-    /// be stored, it is returned all the same, with a warning in the log.
-    /// Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
-    /// machine's; the machine should have no other work.
-    /// threads: in \[0, 4096\]; 0: all processors that this process may use.
+    /// Measures what memory does, or reads what was measured.
+    /// device: NULL or "cpu": this machine's. Copies, gathers of random rows and updates of rows by row size,
+    /// with one thread and with `threads`: which prefetch, distance, page size and kind of stores is fastest,
+    /// and how fast. Stores the profile in the cache, unless other work disturbed it ("quiet" is then false);
+    /// where it cannot be stored, it is returned all the same, with a warning in the log. Takes about 2.5 s
+    /// and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the machine's.
+    /// "cuda:0", in \[0, 1023\]; "cuda" is "cuda:0": that CUDA device's, whose document stands above.
+    /// Machine and device should have no other work.
+    /// threads: in \[0, 4096\]; 0: all processors that this process may use. Of a device, and with cached, 0.
+    /// cached: 1: this machine's profile as it stands in the cache, without a measurement. Of a device that is
+    /// UNSUPPORTED.
     /// control: progress and cancellation, NULL for none.
     /// out_text: freed by the caller; JSON. GB/s are bytes read and written, in 1e9 a second.
     /// "version"                     integer: 4
@@ -2332,35 +2611,9 @@ extern "C" {
     /// "rows\[\].small_pages"          optional number: GB/s of the fastest way in small pages
     /// A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
     /// per id, and the row and 4 bytes of state twice.
-    /// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
-    /// CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1.
-    pub fn shardrec_probe_json(threads: i32, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
-    /// This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
-    /// Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
-    /// Since 0.1.
-    pub fn shardrec_probe_cached_json(out_text: *mut *mut c_char) -> shardrec_status;
-    /// Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
-    /// random rows by row size. The result is not kept: kernels of devices need no profile. Takes about a second,
-    /// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have no
-    /// other work.
-    /// device: as SHARDREC_OPTION_DEVICE, in \[0, 1023\].
-    /// control: progress and cancellation, NULL for none.
-    /// out_text: freed by the caller; JSON in the form of shardrec_probe_json's.
-    /// "version"                     integer: 1
-    /// "machine.device"              text: "cuda:0"
-    /// "machine.name"                text
-    /// "machine.compute_capability"  text: "9.0"
-    /// "machine.memory_bytes", "machine.l2_bytes"     integer
-    /// "table_bytes"                 integer: that the rows were spread over
-    /// "seconds"                     number: that it took
-    /// "quiet"                       boolean: false: other work disturbed the measurement
-    /// "copies\[\].from", "copies\[\].to"                 text: "host", which is pinned memory, or "device"
-    /// "copies\[\].gb_per_second"      number: bytes count once, of a copy on the device twice (read and written)
-    /// "rows\[\].access"               text: "gather"
-    /// "rows\[\].row_bytes", "rows\[\].bag_length"        integer
-    /// "rows\[\].gb_per_second"        number: of 8 bytes per id, the rows and the sums
-    /// Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
-    /// installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
-    /// INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1.
-    pub fn shardrec_probe_device_json(device: i32, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Errors: INVALID_ARGUMENT (also: there is no such device), NOT_FOUND (cached: none, or one that is not
+    /// used), UNSUPPORTED (see cached; the CUDA plug-in is not installed), DEVICE_ERROR, BUSY (another probe of
+    /// the kind runs in this process), CANCELLED, INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device).
+    /// Blocking; any thread. Since 0.2.
+    pub fn shardrec_probe_json(device: *const c_char, threads: i32, cached: i32, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
 }

@@ -172,6 +172,50 @@ impl ErrorPart {
     }
 }
 
+/// What [`available`](crate::available) asks for.
+/// The C API's `shardrec_capability`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Capability {
+    /// `SHARDREC_CAPABILITY_ENGINE`: an engine of communicators: "local", "gloo", "mpi".
+    Engine,
+    /// `SHARDREC_CAPABILITY_DEVICE`: what tables can live on: "cpu", "cuda" (any device), "cuda:1".
+    Device,
+    /// `SHARDREC_CAPABILITY_CPU_TARGET`: kernels for an instruction set: "scalar", "avx2" and so on.
+    CpuTarget,
+    /// `SHARDREC_CAPABILITY_DENSE`: the GEMM plug-in of layers: "openblas".
+    Dense,
+}
+
+impl Capability {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_capability {
+        match self {
+            Capability::Engine => sys::SHARDREC_CAPABILITY_ENGINE,
+            Capability::Device => sys::SHARDREC_CAPABILITY_DEVICE,
+            Capability::CpuTarget => sys::SHARDREC_CAPABILITY_CPU_TARGET,
+            Capability::Dense => sys::SHARDREC_CAPABILITY_DENSE,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_capability) -> Option<Capability> {
+        match raw {
+            sys::SHARDREC_CAPABILITY_ENGINE => Some(Capability::Engine),
+            sys::SHARDREC_CAPABILITY_DEVICE => Some(Capability::Device),
+            sys::SHARDREC_CAPABILITY_CPU_TARGET => Some(Capability::CpuTarget),
+            sys::SHARDREC_CAPABILITY_DENSE => Some(Capability::Dense),
+            _ => None,
+        }
+    }
+}
+
 /// The C API's `shardrec_log_level`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -315,8 +359,7 @@ impl Dtype {
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OptionsKind {
-    /// `SHARDREC_OPTIONS_OPTIMIZER`: keys 100-199; for [`Model::set_optimizer`](crate::Model::set_optimizer) and
-    /// [`Model::set_table_optimizer`](crate::Model::set_table_optimizer).
+    /// `SHARDREC_OPTIONS_OPTIMIZER`: keys 100-199; for [`Model::set_optimizer`](crate::Model::set_optimizer) and [`Ddp::set_optimizer`](crate::Ddp::set_optimizer).
     Optimizer,
     /// `SHARDREC_OPTIONS_TABLE`: keys 200-299.
     Table,

@@ -142,10 +142,16 @@ pub(crate) fn take_text(call: impl FnOnce(*mut *mut c_char) -> sys::shardrec_sta
     let mut text = std::ptr::null_mut();
     check(call(&mut text))?;
     // SAFETY: on OK it is a text that is ours to free.
+    Ok(unsafe { taken(text) })
+}
+
+/// SAFETY: text is the library's, and the caller's to free.
+pub(crate) unsafe fn taken(text: *mut c_char) -> String {
+    // SAFETY: what this function asks for.
     unsafe {
         let copied = copy(text);
         sys::shardrec_text_free(text);
-        Ok(copied)
+        copied
     }
 }
 

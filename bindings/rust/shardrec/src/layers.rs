@@ -61,6 +61,14 @@ impl Mlp {
         Ok(())
     }
 
+    /// An optimizer state of a parameter, 0 or 1, copied, row after row.
+    pub fn state(&self, index: i32, state: i32) -> Result<Vec<f32>> {
+        let mut view = empty();
+        check(unsafe { sys::shardrec_mlp_state(self.0, index, state, &mut view) })?;
+        // SAFETY: as in parameter.
+        Ok(unsafe { copied(view.data.cast(), elements(&view)) })
+    }
+
     fn views(&self, index: i32) -> Result<(sys::shardrec_tensor, sys::shardrec_tensor)> {
         let (mut value, mut gradient) = (empty(), empty());
         check(unsafe { sys::shardrec_mlp_parameter(self.0, index, &mut value, &mut gradient) })?;
@@ -111,14 +119,26 @@ impl InteractionPass<'_> {
     }
 }
 
+/// What a tensor of a checkpoint is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorInfo {
+    /// Its elements.
+    pub dtype: Dtype,
+    /// Its sizes.
+    pub shape: Vec<i64>,
+    /// Of its elements.
+    pub bytes: i64,
+}
+
 impl Checkpoint {
-    /// The dtype and the shape of a tensor of the open checkpoint that a rank had set.
-    pub fn tensor_info(&mut self, name: &str, rank: i32) -> Result<(Dtype, Vec<i64>)> {
+    /// What a tensor of the open checkpoint is, that a rank had set.
+    pub fn tensor_info(&mut self, name: &str, rank: i32) -> Result<TensorInfo> {
         let name = c_text(name)?;
-        let mut out = empty();
+        let mut out = sys::shardrec_saved_tensor::new();
         check(unsafe { sys::shardrec_checkpoint_tensor_info(self.0, name.as_ptr(), rank, &mut out) })?;
-        let dtype = Dtype::of(sys::shardrec_dtype(out.dtype as u32)).unwrap_or(Dtype::Uint8);
-        Ok((dtype, out.shape[..out.ndim as usize].to_vec()))
+        let tensor = &out.tensor;
+        let dtype = Dtype::of(sys::shardrec_dtype(tensor.dtype as u32)).unwrap_or(Dtype::Uint8);
+        Ok(TensorInfo { dtype, shape: tensor.shape[..tensor.ndim as usize].to_vec(), bytes: out.bytes })
     }
 }
 

@@ -37,7 +37,7 @@ pub use handles::{
     Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model,
     Plan, Rendezvous, Scorer, Topology,
 };
-pub use layers::{InteractionPass, MlpPass, Parameter};
+pub use layers::{InteractionPass, MlpPass, Parameter, TensorInfo};
 pub use log::LogForwarder;
 pub use methods::*;
 pub use option_types::*;

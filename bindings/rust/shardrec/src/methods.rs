@@ -6,13 +6,22 @@
 
 use shardrec_sys as sys;
 
-use crate::enums::{Clip, CommProperty, DeviceType, Engine, LogLevel, MeshGroup, Metric, Pooling, Reduction, Replication, Stat, TablePart, Update};
-use crate::error::{c_text, check, take_text, Result};
+use crate::enums::{Capability, Clip, CommProperty, DeviceType, Dtype, Engine, LogLevel, MeshGroup, Metric, Optimizer, Pooling, Reduction, Replication, Stat, TablePart, Update};
+use crate::error::{c_text, check, take_text, taken, Result};
 use crate::ddp::Ddp;
 use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
 use crate::option_types::{CheckpointOptions, CollectionOptions, CommOptions, LookupOptions, MeshOptions, MlpOptions, OptimizerOptions, PlanOptions, RendezvousOptions, ScorerOptions, TableOptions};
 use crate::options::with;
 use crate::tensor::{View, ViewMut};
+
+/// What [`available`] returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Available {
+    /// See there.
+    pub available: bool,
+    /// See there.
+    pub reason: String,
+}
 
 /// What this library can do on this machine, as JSON:
 /// "version"            integer: 1
@@ -37,6 +46,20 @@ use crate::tensor::{View, ViewMut};
 /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
 pub fn capabilities_json() -> Result<String> {
     take_text(|out| unsafe { sys::shardrec_capabilities_json(out) })
+}
+
+/// Whether this library has something on this machine: 1 or 0. Plug-ins are loaded to see; no device is used.
+/// name: as [`capabilities_json`](crate::capabilities_json) lists it; a name that nobody knows is not available either.
+/// May be None. Why not, and what to install or what
+/// there is; an empty text where it is available.
+/// Errors: INVALID_ARGUMENT (the kind; SHARDREC_CPU_TARGET, as [`capabilities_json`](crate::capabilities_json)), OUT_OF_MEMORY.
+/// Any thread. Since 0.2.
+pub fn available(kind: Capability, name: &str) -> Result<Available> {
+    let name = c_text(name)?;
+    let mut out_available = 0i32;
+    let mut out_reason = std::ptr::null_mut();
+    check(unsafe { sys::shardrec_available(kind.raw(), name.as_ptr(), &mut out_available, &mut out_reason) })?;
+    Ok(Available { available: out_available != 0, reason: unsafe { taken(out_reason) } })
 }
 
 /// Handles of any kind that are open in this process, or closed with a call still inside.
@@ -144,13 +167,17 @@ pub fn trace_json() -> Result<String> {
     take_text(|out| unsafe { sys::shardrec_trace_json(out) })
 }
 
-/// Measures copies, gathers of random rows and updates of rows by row size, with one thread and with
-/// `threads`: which prefetch, distance, page size and kind of stores is fastest, and how fast. Stores
-/// the profile in the cache, unless other work disturbed it ("quiet" is then false); where it cannot
-/// be stored, it is returned all the same, with a warning in the log.
-/// Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
-/// machine's; the machine should have no other work.
-/// threads: in \[0, 4096\]; 0: all processors that this process may use.
+/// Measures what memory does, or reads what was measured.
+/// device: None or "cpu": this machine's. Copies, gathers of random rows and updates of rows by row size,
+/// with one thread and with `threads`: which prefetch, distance, page size and kind of stores is fastest,
+/// and how fast. Stores the profile in the cache, unless other work disturbed it ("quiet" is then false);
+/// where it cannot be stored, it is returned all the same, with a warning in the log. Takes about 2.5 s
+/// and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the machine's.
+/// "cuda:0", in \[0, 1023\]; "cuda" is "cuda:0": that CUDA device's, whose document stands above.
+/// Machine and device should have no other work.
+/// threads: in \[0, 4096\]; 0: all processors that this process may use. Of a device, and with cached, 0.
+/// cached: 1: this machine's profile as it stands in the cache, without a measurement. Of a device that is
+/// UNSUPPORTED.
 /// control: progress and cancellation, None for none.
 /// JSON. GB/s are bytes read and written, in 1e9 a second.
 /// "version"                     integer: 4
@@ -180,44 +207,13 @@ pub fn trace_json() -> Result<String> {
 /// "rows\[\].small_pages"          optional number: GB/s of the fastest way in small pages
 /// A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
 /// per id, and the row and 4 bytes of state twice.
-/// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
-/// CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1.
-pub fn probe_json(threads: i32, control: Option<&Control>) -> Result<String> {
-    take_text(|out| unsafe { sys::shardrec_probe_json(threads, control.map_or(std::ptr::null_mut(), |control| control.0), out) })
-}
-
-/// This machine's profile as it stands in the cache, in the same form.
-/// Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
-/// Since 0.1.
-pub fn probe_cached_json() -> Result<String> {
-    take_text(|out| unsafe { sys::shardrec_probe_cached_json(out) })
-}
-
-/// Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
-/// random rows by row size. The result is not kept: kernels of devices need no profile. Takes about a second,
-/// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have no
-/// other work.
-/// device: as SHARDREC_OPTION_DEVICE, in \[0, 1023\].
-/// control: progress and cancellation, None for none.
-/// JSON in the form of [`probe_json`](crate::probe_json)'s.
-/// "version"                     integer: 1
-/// "machine.device"              text: "cuda:0"
-/// "machine.name"                text
-/// "machine.compute_capability"  text: "9.0"
-/// "machine.memory_bytes", "machine.l2_bytes"     integer
-/// "table_bytes"                 integer: that the rows were spread over
-/// "seconds"                     number: that it took
-/// "quiet"                       boolean: false: other work disturbed the measurement
-/// "copies\[\].from", "copies\[\].to"                 text: "host", which is pinned memory, or "device"
-/// "copies\[\].gb_per_second"      number: bytes count once, of a copy on the device twice (read and written)
-/// "rows\[\].access"               text: "gather"
-/// "rows\[\].row_bytes", "rows\[\].bag_length"        integer
-/// "rows\[\].gb_per_second"        number: of 8 bytes per id, the rows and the sums
-/// Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
-/// installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
-/// INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1.
-pub fn probe_device_json(device: i32, control: Option<&Control>) -> Result<String> {
-    take_text(|out| unsafe { sys::shardrec_probe_device_json(device, control.map_or(std::ptr::null_mut(), |control| control.0), out) })
+/// Errors: INVALID_ARGUMENT (also: there is no such device), NOT_FOUND (cached: none, or one that is not
+/// used), UNSUPPORTED (see cached; the CUDA plug-in is not installed), DEVICE_ERROR, BUSY (another probe of
+/// the kind runs in this process), CANCELLED, INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device).
+/// Blocking; any thread. Since 0.2.
+pub fn probe_json(device: Option<&str>, threads: i32, cached: bool, control: Option<&Control>) -> Result<String> {
+    let device = device.map(c_text).transpose()?;
+    take_text(|out| unsafe { sys::shardrec_probe_json(device.as_ref().map_or(std::ptr::null(), |text| text.as_ptr()), threads, cached.into(), control.map_or(std::ptr::null_mut(), |control| control.0), out) })
 }
 
 /// What [`Control::progress`] returns.
@@ -537,15 +533,57 @@ impl Mesh {
     }
 }
 
-/// What [`Model::feature_columns`] returns.
+/// What [`Model::info`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModelFeatureColumns {
+pub struct ModelInfo {
+    /// See there.
+    pub tables: i32,
+    /// See there.
+    pub features: i32,
+    /// See there.
+    pub sequences: i32,
+    /// See there.
+    pub width: i64,
+}
+
+/// What [`Model::table`] returns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelTable {
+    /// See there.
+    pub rows: i64,
+    /// See there.
+    pub dim: i64,
+    /// See there.
+    pub dtype: Option<Dtype>,
+    /// See there.
+    pub optimizer: Option<Optimizer>,
+    /// See there.
+    pub learning_rate: f64,
+    /// See there.
+    pub states: i32,
+    /// See there.
+    pub features: i32,
+    /// See there.
+    pub name: String,
+}
+
+/// What [`Model::feature`] returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelFeature {
+    /// See there.
+    pub table: i32,
+    /// See there.
+    pub pooling: Option<Pooling>,
+    /// See there.
+    pub output: i32,
     /// See there.
     pub column: i64,
     /// See there.
     pub columns: i64,
     /// See there.
     pub width: i64,
+    /// See there.
+    pub name: String,
 }
 
 impl Model {
@@ -576,8 +614,9 @@ impl Model {
         check(unsafe { sys::shardrec_model_add_feature(self.0, table, name.as_ptr(), pooling.raw()) })
     }
 
-    /// Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; None: SGD
-    /// with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
+    /// Sets the optimizer of a table, in place of the model's, or with SHARDREC_ALL_TABLES the model's: that of
+    /// all tables that have none of their own. options: kind OPTIMIZER; None: of a table the model's again, of
+    /// the model SGD with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
     /// lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
     /// b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
     /// SGD              w -= lr \* g; L2: w -= lr \* (g + lam \* w); DECOUPLE: w = w \* (1 - lr \* lam) - lr
@@ -602,42 +641,37 @@ impl Model {
     /// UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
     /// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
     /// that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
-    /// are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
-    pub fn set_optimizer(&mut self, options: Option<&OptimizerOptions>) -> Result<()> {
-        with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_model_set_optimizer(self.0, made) }))
+    /// are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, UNSUPPORTED.
+    /// Since 0.2.
+    pub fn set_optimizer(&mut self, table: i32, options: Option<&OptimizerOptions>) -> Result<()> {
+        with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_model_set_optimizer(self.0, table, made) }))
     }
 
-    /// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; None: the
-    /// model's again. Errors: as [`Model::set_optimizer`](crate::Model::set_optimizer); NOT_FOUND (table). Since 0.1.
-    pub fn set_table_optimizer(&mut self, table: i32, options: Option<&OptimizerOptions>) -> Result<()> {
-        with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_model_set_table_optimizer(self.0, table, made) }))
+    /// How many tables and features the model has. out: its struct_size is set; the members that fit in it are
+    /// written. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
+    pub fn info(&self) -> Result<ModelInfo> {
+        let mut out = sys::shardrec_model_size::new();
+        check(unsafe { sys::shardrec_model_info(self.0, &mut out) })?;
+        Ok(ModelInfo { tables: out.tables, features: out.features, sequences: out.sequences, width: out.width })
     }
 
-    /// Counts. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1.
-    pub fn table_count(&self) -> Result<i32> {
-        let mut out = 0i32;
-        check(unsafe { sys::shardrec_model_table_count(self.0, &mut out) })?;
-        Ok(out)
+    /// A table and its name. table: its index, from 0. out: its struct_size is set; the members that fit in it
+    /// are written. May be None.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2.
+    pub fn table(&self, table: i32) -> Result<ModelTable> {
+        let mut out = sys::shardrec_table::new();
+        let mut out_name = std::ptr::null_mut();
+        check(unsafe { sys::shardrec_model_table(self.0, table, &mut out, &mut out_name) })?;
+        Ok(ModelTable { rows: out.rows, dim: out.dim, dtype: Dtype::of(out.dtype), optimizer: Optimizer::of(out.optimizer), learning_rate: out.learning_rate, states: out.states, features: out.features, name: unsafe { taken(out_name) } })
     }
 
-    /// See [`Model::table_count`](crate::Model::table_count).
-    pub fn feature_count(&self) -> Result<i32> {
-        let mut out = 0i32;
-        check(unsafe { sys::shardrec_model_feature_count(self.0, &mut out) })?;
-        Ok(out)
-    }
-
-    /// First column and number of columns of a pooled feature in output 0, and the number of columns of
-    /// output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
-    /// as added). For a sequence feature, of its own output (1 + k for the k-th one in model order): 0, dim
-    /// and dim. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
-    /// Since 0.1.
-    pub fn feature_columns(&self, feature: i32) -> Result<ModelFeatureColumns> {
-        let mut out_column = 0i64;
-        let mut out_columns = 0i64;
-        let mut out_width = 0i64;
-        check(unsafe { sys::shardrec_model_feature_columns(self.0, feature, &mut out_column, &mut out_columns, &mut out_width) })?;
-        Ok(ModelFeatureColumns { column: out_column, columns: out_columns, width: out_width })
+    /// A feature and its name. feature: its index, from 0. out, out_name: as [`Model::table`](crate::Model::table).
+    /// Errors: as [`Model::table`](crate::Model::table); NOT_FOUND (feature). Since 0.2.
+    pub fn feature(&self, feature: i32) -> Result<ModelFeature> {
+        let mut out = sys::shardrec_feature::new();
+        let mut out_name = std::ptr::null_mut();
+        check(unsafe { sys::shardrec_model_feature(self.0, feature, &mut out, &mut out_name) })?;
+        Ok(ModelFeature { table: out.table, pooling: Pooling::of(out.pooling), output: out.output, column: out.column, columns: out.columns, width: out.width, name: unsafe { taken(out_name) } })
     }
 
     /// The model as JSON, all keys spelled out:
@@ -722,15 +756,10 @@ pub struct PlanBox {
     pub col: i64,
     /// See there.
     pub cols: i64,
-}
-
-/// What [`Plan::box_bytes`] returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlanBoxBytes {
     /// See there.
-    pub weights: i64,
+    pub weight_bytes: i64,
     /// See there.
-    pub states: i64,
+    pub state_bytes: i64,
 }
 
 impl Plan {
@@ -791,26 +820,14 @@ impl Plan {
         Ok(out)
     }
 
-    /// Box `box` of a table, ordered by first row, then first column. out: its struct_size is set; the members
-    /// that fit in it are written.
+    /// Box `box` of a table, ordered by first row, then first column. Of a replicated table box 0 stands for the
+    /// copy that each rank has: all rows and columns, rank -1. out: its struct_size is set; the members that fit
+    /// in it are written.
     /// Errors: as [`Plan::box_count`](crate::Plan::box_count) (NOT_FOUND: box too). Since 0.1.
     pub fn placed_box(&self, table: i32, placed_box: i32) -> Result<PlanBox> {
         let mut out = sys::shardrec_box::new();
         check(unsafe { sys::shardrec_plan_box(self.0, table, placed_box, &mut out) })?;
-        Ok(PlanBox { rank: out.rank, row: out.row, rows: out.rows, col: out.col, cols: out.cols })
-    }
-
-    /// Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
-    /// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
-    /// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
-    /// them). Of a replicated table: box 0 stands for the copy that each rank has. It is what a
-    /// collection allocates, its buffers aside.
-    /// Errors: as [`Plan::placed_box`](crate::Plan::placed_box). Since 0.1.
-    pub fn box_bytes(&self, table: i32, placed_box: i32) -> Result<PlanBoxBytes> {
-        let mut out_weights = 0i64;
-        let mut out_states = 0i64;
-        check(unsafe { sys::shardrec_plan_box_bytes(self.0, table, placed_box, &mut out_weights, &mut out_states) })?;
-        Ok(PlanBoxBytes { weights: out_weights, states: out_states })
+        Ok(PlanBox { rank: out.rank, row: out.row, rows: out.rows, col: out.col, cols: out.cols, weight_bytes: out.weight_bytes, state_bytes: out.state_bytes })
     }
 
     /// The plan as JSON:
@@ -853,7 +870,7 @@ impl Collection {
     /// model, plan and options agree on all ranks. options: kind COLLECTION or None. It keeps what it needs of comm and mesh, copies model and plan.
     /// mesh: None on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
-    /// replica and are collective over its sharding group; saves and loads are over the whole mesh. What one
+    /// replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
     /// sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
     /// numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
     /// all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
@@ -870,6 +887,18 @@ impl Collection {
     /// only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn new(comm: &Comm, mesh: Option<&Mesh>, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
         with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create(comm.0, mesh.map_or(std::ptr::null_mut(), |handle| handle.0), model.0, plan.0, made, out) }))
+    }
+
+    /// The model and the plan that the collection was made with; on a mesh the plan is for the ranks of a
+    /// sharding group. out: a copy, owned by the caller. Any thread. Errors: INVALID_HANDLE, CLOSED,
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2.
+    pub fn model(&self) -> Result<Model> {
+        Model::made_by(|out| unsafe { sys::shardrec_collection_model(self.0, out) })
+    }
+
+    /// See [`Collection::model`](crate::Collection::model).
+    pub fn plan(&self) -> Result<Plan> {
+        Plan::made_by(|out| unsafe { sys::shardrec_collection_plan(self.0, out) })
     }
 
     /// Number of applied updates (accumulated lookups count once, with their update), the same on all
@@ -989,40 +1018,6 @@ impl Collection {
         check(unsafe { sys::shardrec_collection_write_rows(self.0, table, part.raw(), ids.as_ref().map_or(std::ptr::null(), |view| &view.raw), values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
-    /// Saves weights, optimizer states, step count, learning rates and frozen tables that were set by
-    /// calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
-    /// must not hold a checkpoint yet; nothing else in it is touched. checkpoint.h saves a whole model,
-    /// step after step. One safetensors file per rank that owns something, then manifest.json; any plan
-    /// and number of ranks can load it. On a mesh: collective over all its ranks, the first replica
-    /// writes, and the replicas must have been averaged since their last step (INVALID_STATE). directory:
-    /// the same on all ranks, UTF-8, the same files for all of them. control: None allowed.
-    /// Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
-    /// IO_ERROR (on any rank: all get it, with rank and path), DISAGREEMENT (ranks name different
-    /// directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn save(&mut self, directory: &str, control: Option<&Control>) -> Result<()> {
-        let directory = c_text(directory)?;
-        check(unsafe { sys::shardrec_collection_save(self.0, directory.as_ptr(), control.map_or(std::ptr::null_mut(), |control| control.0)) })
-    }
-
-    /// Loads what [`Collection::save`](crate::Collection::save) wrote, of this release or an earlier one, under any plan, and
-    /// into all replicas of a mesh; accumulated gradients and batches behind forward are dropped (see
-    /// [`Checkpoint::load`](crate::Checkpoint::load)). Tables are matched by name and must
-    /// agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
-    /// before it has written to a table changes nothing; one that fails later (a damaged or unreadable
-    /// block, a cancel, a peer) leaves a collection that refuses what reads or changes its tables, saves
-    /// among it, with INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
-    /// UNSUPPORTED.
-    /// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
-    /// CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (some rank is between send_gradients and backward),
-    /// NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the tensor), UNSUPPORTED, IO_ERROR,
-    /// DISAGREEMENT (ranks name different directories), CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
-    /// TIMEOUT, ABORTED. Since 0.1.
-    pub fn load(&mut self, directory: &str, control: Option<&Control>) -> Result<()> {
-        let directory = c_text(directory)?;
-        check(unsafe { sys::shardrec_collection_load(self.0, directory.as_ptr(), control.map_or(std::ptr::null_mut(), |control| control.0)) })
-    }
-
     /// A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
     /// sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,
     /// CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any thread. Since 0.2.
@@ -1066,9 +1061,8 @@ impl Lookup {
     }
 
     /// Rows and columns of an output of the batch that has begun. Output 0, the
-    /// pooled features: \[batch_size, width\] ([`Model::feature_columns`](crate::Model::feature_columns)). Output 1 + k, the k-th
-    /// sequence feature (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in
-    /// the batch's order. 0 rows when this rank's batch is one that forward will refuse.
+    /// pooled features: \[batch_size, width\] ([`Model::info`](crate::Model::info)). Output 1 + k, the k-th sequence feature
+    /// (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
     /// Since 0.1.
     pub fn output_shape(&self, output: i32) -> Result<LookupOutputShape> {
@@ -1294,6 +1288,29 @@ impl Ddp {
     }
 }
 
+/// What [`Mlp::info`] returns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MlpInfo {
+    /// See there.
+    pub inputs: i64,
+    /// See there.
+    pub outputs: i64,
+    /// See there.
+    pub layers: i32,
+    /// See there.
+    pub parameters: i32,
+    /// See there.
+    pub elements: i64,
+    /// See there.
+    pub step: i64,
+    /// See there.
+    pub learning_rate: f64,
+    /// See there.
+    pub optimizer: Option<Optimizer>,
+    /// See there.
+    pub states: i32,
+}
+
 impl Mlp {
     /// Makes an empty stack of linear layers. inputs in \[1, 65536\]: columns of its input.
     /// options: kind MLP or None (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
@@ -1317,12 +1334,12 @@ impl Mlp {
         with(options.map(|o| &o.0), |made| Mlp::made_by(|out| unsafe { sys::shardrec_mlp_create(inputs, made, out) }))
     }
 
-    /// Number of parameters: two per layer, W then b. Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_ARGUMENT. Since 0.1.
-    pub fn parameter_count(&self) -> Result<i32> {
-        let mut out = 0i32;
-        check(unsafe { sys::shardrec_mlp_parameter_count(self.0, &mut out) })?;
-        Ok(out)
+    /// What the stack is. out: its struct_size is set; the members that fit in it are written.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
+    pub fn info(&self) -> Result<MlpInfo> {
+        let mut out = sys::shardrec_layers::new();
+        check(unsafe { sys::shardrec_mlp_info(self.0, &mut out) })?;
+        Ok(MlpInfo { inputs: out.inputs, outputs: out.outputs, layers: out.layers, parameters: out.parameters, elements: out.elements, step: out.step, learning_rate: out.learning_rate, optimizer: Optimizer::of(out.optimizer), states: out.states })
     }
 
     /// Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
@@ -1342,23 +1359,6 @@ impl Mlp {
     pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
         check(unsafe { sys::shardrec_mlp_set_learning_rate(self.0, learning_rate) })
     }
-
-    /// Saves parameters, optimizer state and step count to a safetensors file with a checksum / loads them
-    /// into a stack of the same shape and optimizer, which stays as it was after an error (ADAM and LAMB
-    /// keep the same states, so that a stack of one takes a file of the other). Several may save to one
-    /// path at the same time: one of them stays, whole. path: UTF-8. Local. checkpoint.h saves layers and
-    /// tables together. Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, CORRUPT_DATA, OUT_OF_MEMORY. Since 0.1.
-    pub fn save(&self, path: &str) -> Result<()> {
-        let path = c_text(path)?;
-        check(unsafe { sys::shardrec_mlp_save(self.0, path.as_ptr()) })
-    }
-
-    /// See [`Mlp::save`](crate::Mlp::save).
-    pub fn load(&mut self, path: &str) -> Result<()> {
-        let path = c_text(path)?;
-        check(unsafe { sys::shardrec_mlp_load(self.0, path.as_ptr()) })
-    }
 }
 
 impl Interaction {
@@ -1376,6 +1376,29 @@ impl Interaction {
         check(unsafe { sys::shardrec_interaction_outputs(self.0, &mut out) })?;
         Ok(out)
     }
+}
+
+/// What [`Checkpoint::info`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointInfo {
+    /// See there.
+    pub step: i64,
+    /// See there.
+    pub commit: i64,
+    /// See there.
+    pub bytes: i64,
+    /// See there.
+    pub format: i32,
+    /// See there.
+    pub ranks: i32,
+    /// See there.
+    pub collections: i32,
+    /// See there.
+    pub layers: i32,
+    /// See there.
+    pub parameters: i32,
+    /// See there.
+    pub tensors: i32,
 }
 
 impl Checkpoint {
@@ -1460,12 +1483,12 @@ impl Checkpoint {
         check(unsafe { sys::shardrec_checkpoint_open(self.0, step) })
     }
 
-    /// The step of the checkpoint that is open. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none
-    /// is open), INVALID_ARGUMENT. Since 0.1.
-    pub fn step(&self) -> Result<i64> {
-        let mut out = 0i64;
-        check(unsafe { sys::shardrec_checkpoint_step(self.0, &mut out) })?;
-        Ok(out)
+    /// What is open. out: its struct_size is set; the members that fit in it are written.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), INVALID_ARGUMENT. Since 0.2.
+    pub fn info(&self) -> Result<CheckpointInfo> {
+        let mut out = sys::shardrec_opened::new();
+        check(unsafe { sys::shardrec_checkpoint_info(self.0, &mut out) })?;
+        Ok(CheckpointInfo { step: out.step, commit: out.commit, bytes: out.bytes, format: out.format, ranks: out.ranks, collections: out.collections, layers: out.layers, parameters: out.parameters, tensors: out.tensors })
     }
 
     /// Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
@@ -1572,7 +1595,7 @@ pub struct ScorerInfo {
 impl Scorer {
     /// Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
     /// a damaged checkpoint is refused.
-    /// directory: UTF-8, as [`Checkpoint::new`](crate::Checkpoint::new) or [`Collection::save`](crate::Collection::save) were given.
+    /// directory: UTF-8, as [`Checkpoint::new`](crate::Checkpoint::new) was given it, or one that is a checkpoint itself.
     /// step: that of the checkpoint, -1 for the newest. options: kind SCORER or None. control: None allowed;
     /// counts bytes, cancels.
     /// With MAPPED tables the files must stay as they are while they are served: removing them is fine

@@ -49,7 +49,7 @@ fn misuse_is_refused() {
 /// Which of the three, the plug-in decides.
 #[test]
 fn no_device_is_probed() {
-    let refused = kind(probe_device_json(-1, None));
+    let refused = kind(probe_json(Some("cuda:-1"), 0, false, None));
     let expected = [ErrorKind::InvalidArgument, ErrorKind::Unsupported, ErrorKind::DeviceError];
     assert!(refused.is_some_and(|kind| expected.contains(&kind)), "{refused:?}");
 }
@@ -118,9 +118,10 @@ fn step_on_device(lookup: &mut Lookup, left: &mut Left) -> Result<()> {
 fn train(on_device: bool) -> Left {
     let results = run(1, |comm: &Comm| -> Result<Left> {
         let mut model = Model::new()?;
-        model.set_optimizer(Some(
-            &OptimizerOptions::new().optimizer(Optimizer::RowwiseAdagrad).learning_rate(0.5),
-        ))?;
+        model.set_optimizer(
+            ALL_TABLES,
+            Some(&OptimizerOptions::new().optimizer(Optimizer::RowwiseAdagrad).learning_rate(0.5)),
+        )?;
         let table = model.add_table("t", ROWS as i64, DIM as i64, None)?;
         model.add_feature(table, "f", Pooling::Sum)?;
         let plan = Plan::collective(comm, None, &model, None)?;

@@ -251,7 +251,7 @@ fn a_failure_ends_the_others_over_gloo() {
 fn a_long_call_is_cancelled_from_another_thread() {
     let control = Control::new().unwrap();
     let cancelled = std::thread::scope(|scope| {
-        let probing = scope.spawn(|| probe_json(1, Some(&control)));
+        let probing = scope.spawn(|| probe_json(None, 1, false, Some(&control)));
         while !probing.is_finished() && control.progress().unwrap().done == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }

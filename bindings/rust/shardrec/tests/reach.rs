@@ -36,12 +36,16 @@ fn the_library_itself() {
     let control = Control::new().unwrap();
     assert_eq!(control.progress().unwrap().done, 0);
     control.cancel().unwrap();
-    assert_eq!(kind(probe_json(1, Some(&control))), Some(ErrorKind::Cancelled));
-    let probed = match probe_cached_json() {
-        Err(e) if e.kind == ErrorKind::NotFound => probe_json(1, None).unwrap(),
+    assert_eq!(kind(probe_json(Some("cpu"), 1, false, Some(&control))), Some(ErrorKind::Cancelled));
+    let probed = match probe_json(None, 0, true, None) {
+        Err(e) if e.kind == ErrorKind::NotFound => probe_json(None, 1, false, None).unwrap(),
         cached => cached.unwrap(),
     };
     assert!(probed.contains('{'));
+    let local = available(Capability::Engine, "local").unwrap();
+    assert_eq!(local, Available { available: true, reason: String::new() });
+    let none = available(Capability::Device, "tpu").unwrap();
+    assert!(!none.available && none.reason.contains("tpu"));
     trace_start(1000).unwrap();
     assert!(trace_json().unwrap().contains("traceEvents"));
     trace_stop();
@@ -57,10 +61,10 @@ fn the_library_itself() {
 fn small_model() -> Result<Model> {
     let mut model = Model::new()?;
     let adagrad = OptimizerOptions::new().optimizer(Optimizer::Adagrad).learning_rate(1);
-    model.set_optimizer(Some(&adagrad))?;
+    model.set_optimizer(ALL_TABLES, Some(&adagrad))?;
     let a = model.add_table("a", 10, 4, Some(&TableOptions::new().init(Init::Zeros)))?;
     let b = model.add_table("b", 6, 2, None)?;
-    model.set_table_optimizer(b, Some(&adagrad.learning_rate(0.5)))?;
+    model.set_optimizer(b, Some(&adagrad.learning_rate(0.5)))?;
     model.add_feature(a, "x", Pooling::Sum)?;
     model.add_feature(b, "y", Pooling::Mean)?;
     Ok(model)
@@ -69,8 +73,14 @@ fn small_model() -> Result<Model> {
 #[test]
 fn plans_by_hand() {
     let (model, topology) = (small_model().unwrap(), Topology::new(2, 2).unwrap());
-    assert_eq!((model.table_count().unwrap(), model.feature_count().unwrap()), (2, 2));
-    assert_eq!(model.feature_columns(1).unwrap(), ModelFeatureColumns { column: 4, columns: 2, width: 6 });
+    assert_eq!(model.info().unwrap(), ModelInfo { tables: 2, features: 2, sequences: 0, width: 6 });
+    let table = model.table(1).unwrap();
+    assert_eq!((table.name.as_str(), table.rows, table.dim, table.learning_rate), ("b", 6, 2, 0.5));
+    assert_eq!((table.dtype, table.optimizer), (Some(Dtype::Float32), Some(Optimizer::Adagrad)));
+    assert_eq!((table.states, table.features), (1, 1));
+    let feature = model.feature(1).unwrap();
+    assert_eq!((feature.name.as_str(), feature.table, feature.pooling), ("y", 1, Some(Pooling::Mean)));
+    assert_eq!((feature.output, feature.column, feature.columns, feature.width), (0, 4, 2, 6));
     let same = Model::from_json(&model.to_json().unwrap()).unwrap();
     let other = Topology::from_json(&topology.to_json().unwrap()).unwrap();
     let row_wise = PlanOptions::new().sharding(Sharding::RowWise);
@@ -86,12 +96,11 @@ fn plans_by_hand() {
     empty.check().unwrap();
     let placed = empty.placed_box(0, 0).unwrap();
     assert_eq!((placed.rank, placed.rows, placed.cols), (1, 10, 4));
-    assert_eq!(empty.box_bytes(0, 0).unwrap().weights, 160);
+    assert_eq!((placed.weight_bytes, placed.state_bytes), (160, 160));
 }
 
 #[test]
 fn lookups_in_every_form() {
-    let folder = Folder::new("tables");
     run(2, |comm: &Comm| -> Result<()> {
         comm.check()?;
         let mut sum = [1f32, comm.rank()? as f32];
@@ -159,8 +168,8 @@ fn lookups_in_every_form() {
         assert!(tables.stat(Stat::Steps, ALL_TABLES)? >= 1.0 && tables.stat(Stat::TableIds, 0)? >= 0.0);
         assert!(tables.stat(Stat::SecondsLookup, ALL_TABLES)? >= 0.0);
         assert!(comm.operations_json()?.contains('['));
-        tables.save(&folder.path("tables"), None)?;
-        tables.load(&folder.path("tables"), None)?;
+        assert_eq!(tables.model()?.to_json()?, model.to_json()?);
+        assert_eq!(tables.plan()?.to_json()?, plan.to_json()?);
         comm.shutdown()
     })
     .unwrap();
@@ -184,14 +193,13 @@ fn meshes() {
 
 #[test]
 fn layers_in_groups() {
-    let folder = Folder::new("layers");
     run(2, |comm: &Comm| -> Result<()> {
         let adam = MlpOptions::new().optimizer(Optimizer::Adam).learning_rate(0.1).seed(3);
         let (mut mlp, mut interaction) = (Mlp::new(2, Some(&adam))?, Interaction::new(1, 2, None)?);
         mlp.add_linear(2, Activation::None)?;
         mlp.add_linear(2, Activation::None)?;
         let before = mlp.parameter(0)?.value;
-        assert_eq!((mlp.parameter_count()?, before.len(), interaction.outputs()?), (4, 4, 3));
+        assert_eq!((mlp.info()?.parameters, before.len(), interaction.outputs()?), (4, 4, 3));
         let mut ddp = Ddp::new(comm, None)?;
         ddp.add_mlp("stack", &mlp)?;
         ddp.commit()?;
@@ -212,14 +220,16 @@ fn layers_in_groups() {
         assert_ne!(mlp.parameter(0)?.value, before);
         mlp.zero_gradients()?;
         ddp.check_equal()?;
-        if comm.rank()? == 0 {
-            mlp.save(&folder.path("layers"))?;
-        }
-        comm.barrier()?;
         assert_eq!(kind(mlp.set_parameter(0, &[0.0; 3])), Some(ErrorKind::InvalidArgument));
         mlp.set_parameter(0, &[0.0; 4])?;
-        mlp.load(&folder.path("layers"))?;
-        assert_ne!(mlp.parameter(0)?.value, [0.0; 4]);
+        assert_eq!(mlp.parameter(0)?.value, [0.0; 4]);
+        let info = mlp.info()?;
+        assert_eq!((info.inputs, info.outputs, info.layers, info.elements), (2, 2, 2, 12));
+        assert_eq!((info.step, info.learning_rate), (1, 0.01));
+        assert_eq!((info.optimizer, info.states), (Some(Optimizer::Adam), 2));
+        let (mean, square) = (mlp.state(0, 0)?, mlp.state(0, 1)?);
+        assert!(mean.len() == 4 && mean[0] != 0.0 && square[0] > 0.0);
+        assert_eq!(kind(mlp.state(0, 2)), Some(ErrorKind::NotFound));
         comm.shutdown()
     })
     .unwrap();
@@ -344,14 +354,18 @@ fn checkpoints() {
         ddp.set_parameter(0, &[9f32, 9.0])?;
         checkpoint.open(5)?;
         checkpoint.load(None)?;
-        assert_eq!((checkpoint.step()?, ddp.parameter::<f32>(0)?[0]), (5, 1.0));
-        assert_eq!(checkpoint.tensor_info("position", 1)?, (Dtype::Int64, vec![1]));
+        assert_eq!((checkpoint.info()?.step, ddp.parameter::<f32>(0)?[0]), (5, 1.0));
+        let opened = checkpoint.info()?;
+        assert_eq!((opened.ranks, opened.collections, opened.layers), (2, 1, 1));
+        assert_eq!((opened.parameters, opened.tensors), (1, 2));
+        let info = checkpoint.tensor_info("position", 1)?;
+        assert_eq!(info, TensorInfo { dtype: Dtype::Int64, shape: vec![1], bytes: 8 });
         assert_eq!(kind(checkpoint.tensor_info("mistake", 1)), Some(ErrorKind::NotFound));
         checkpoint.get_tensor("position", 1, ViewMut::vector(&mut position))?;
         assert_eq!(position, [1]);
         let (saved, boxes) = (checkpoint.model("tables")?, checkpoint.plan("tables")?);
         let layers = checkpoint.mlp("layers", None)?;
-        assert_eq!((saved.table_count()?, layers.parameter_count()?), (2, 2));
+        assert_eq!((saved.info()?.tables, layers.info()?.parameters), (2, 2));
         assert!(boxes.box_count(0)? >= 1);
         checkpoint.verify(None)?;
         assert!(checkpoint.contents_json()?.contains("tables"));

@@ -152,7 +152,7 @@ fn served(trained: &Trained<'_>, expected: &[Vec<Answer>; 2]) -> Result<()> {
     let scorer = Scorer::open(trained.directory, -1, None, None)?;
     let info = scorer.info()?;
     assert_eq!((info.step, info.dense_columns, info.scores), (2, DENSE as i64, 1));
-    assert_eq!(scorer.model()?.table_count()?, 2);
+    assert_eq!(scorer.model()?.info()?.tables, 2);
     many_threads_ask(&scorer, expected);
 
     let mapped = ScorerOptions::new().served_tables(ServedTables::Mapped).bottom_layers("bottom");

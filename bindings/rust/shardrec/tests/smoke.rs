@@ -3,7 +3,7 @@
 use shardrec::{
     hash64, live_objects, run, Batch, Collection, CollectionOptions, Comm, CommProperty, Dtype, ErrorKind,
     Init, Lookup, Model, NonFinite, OptimizerOptions, OptionKey, Plan, PlanOptions, Pooling, Reduction,
-    RendezvousOptions, Result, Sharding, Stat, TableOptions, TablePart, Update, View, ViewMut,
+    RendezvousOptions, Result, Sharding, Stat, TableOptions, TablePart, Update, View, ViewMut, ALL_TABLES,
 };
 
 const ROWS: usize = 10;
@@ -46,10 +46,10 @@ fn options_are_checked_where_they_are_used() {
 
 fn handles_go_to_raw_calls_and_back() {
     let model = Model::new().unwrap();
-    let mut tables = -1;
+    let mut size = shardrec::sys::shardrec_model_size::new();
     // SAFETY: the handle lives, out outlives the call.
-    let status = unsafe { shardrec::sys::shardrec_model_table_count(model.as_raw(), &mut tables) };
-    assert_eq!((status, tables), (shardrec::sys::SHARDREC_OK, 0));
+    let status = unsafe { shardrec::sys::shardrec_model_info(model.as_raw(), &mut size) };
+    assert_eq!((status, size.tables), (shardrec::sys::SHARDREC_OK, 0));
     let raw = model.into_raw();
     assert_eq!(live_objects().unwrap(), 1);
     // SAFETY: it is the one of into_raw.
@@ -64,7 +64,7 @@ fn train_rank(comm: &Comm) -> Result<()> {
     let zeros = TableOptions::new().init(Init::Zeros);
     let row_wise = PlanOptions::new().sharding(Sharding::RowWise);
     let mut model = Model::new()?;
-    model.set_optimizer(Some(&sgd))?;
+    model.set_optimizer(ALL_TABLES, Some(&sgd))?;
     let table = model.add_table(TABLE, ROWS as i64, DIM as i64, Some(&zeros))?;
     model.add_feature(table, "id", Pooling::Sum)?;
     let plan = Plan::collective(comm, None, &model, Some(&row_wise))?;

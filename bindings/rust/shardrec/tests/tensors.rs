@@ -47,8 +47,8 @@ fn checkpoints_keep_dtype_and_shape() {
         checkpoint.set_tensor("state", Some(View::shaped(&values, &shape)?))?;
         checkpoint.commit(1, None)?;
         checkpoint.open(1)?;
-        let (dtype, found) = checkpoint.tensor_info("state", 0)?;
-        assert_eq!((dtype, found), (Dtype::Float16, shape.map(|size| size as i64).to_vec()));
+        let found = checkpoint.tensor_info("state", 0)?;
+        assert_eq!((found.dtype, found.shape), (Dtype::Float16, shape.map(|size| size as i64).to_vec()));
         let mut back = AlignedVec::<F16>::zeroed(24);
         checkpoint.get_tensor("state", 0, ViewMut::shaped(&mut back, &shape)?)?;
         assert_eq!(values[..], back[..]);

@@ -24,6 +24,12 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
   }
   using Handle::Handle;
 
+  // A tensor of the host in the open checkpoint.
+  struct SavedTensor {
+    Tensor tensor;  // dtype and shape; data is null
+    int64_t bytes;
+  };
+
   void add(std::string_view name, Collection &collection) {
     check(
         shardrec_checkpoint_add_collection(get(), detail::c_text(name).c_str(), collection.get()));
@@ -46,10 +52,11 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
   void open(int64_t step = -1) { check(shardrec_checkpoint_open(get(), step)); }
   // False when there is no checkpoint yet.
   bool try_open(int64_t step = -1) { return found(shardrec_checkpoint_open(get(), step)); }
-  int64_t step() const {
-    int64_t step = 0;
-    check(shardrec_checkpoint_step(get(), &step));
-    return step;
+  shardrec_opened info() const {
+    shardrec_opened opened{};
+    opened.struct_size = sizeof opened;
+    check(shardrec_checkpoint_info(get(), &opened));
+    return opened;
   }
   void load(const Control *control = nullptr) {
     check(shardrec_checkpoint_load(get(), detail::control(control)));
@@ -81,19 +88,20 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
     check(shardrec_checkpoint_mlp(get(), detail::c_text(name).c_str(), options.get(), &handle));
     return Mlp(handle);
   }
-  // Dtype and shape of a tensor of the host; data is null.
-  Tensor tensor_info(std::string_view name, int32_t rank = 0) const {
-    shardrec_tensor info{};
+  SavedTensor tensor_info(std::string_view name, int32_t rank = 0) const {
+    shardrec_saved_tensor info{};
+    info.struct_size = sizeof info;
     check(shardrec_checkpoint_tensor_info(get(), detail::c_text(name).c_str(), rank, &info));
-    return info;
+    return {info.tensor, info.bytes};
   }
   // Empty when the rank set none of this name.
-  std::optional<Tensor> find_tensor_info(std::string_view name, int32_t rank = 0) const {
-    shardrec_tensor info{};
+  std::optional<SavedTensor> find_tensor_info(std::string_view name, int32_t rank = 0) const {
+    shardrec_saved_tensor info{};
+    info.struct_size = sizeof info;
     if (!found(shardrec_checkpoint_tensor_info(get(), detail::c_text(name).c_str(), rank, &info))) {
       return std::nullopt;
     }
-    return info;
+    return SavedTensor{info.tensor, info.bytes};
   }
   void get_tensor(std::string_view name, int32_t rank, const Tensor &into) const {
     check(shardrec_checkpoint_get_tensor(get(), detail::c_text(name).c_str(), rank, into.get()));

@@ -36,15 +36,22 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
     check(shardrec_mlp_add_linear(get(), outputs, activation));
     return *this;
   }
-  int32_t parameter_count() const {
-    int32_t count = 0;
-    check(shardrec_mlp_parameter_count(get(), &count));
-    return count;
+  shardrec_layers info() const {
+    shardrec_layers layers{};
+    layers.struct_size = sizeof layers;
+    check(shardrec_mlp_info(get(), &layers));
+    return layers;
   }
   Parameter parameter(int32_t index) {
     shardrec_tensor value{}, gradient{};
     check(shardrec_mlp_parameter(get(), index, &value, &gradient));
     return {value, gradient};
+  }
+  // As Parameter.
+  Tensor state(int32_t index, int32_t state) const {
+    shardrec_tensor view{};
+    check(shardrec_mlp_state(get(), index, state, &view));
+    return view;
   }
   void forward(const Matrix &input, const Matrix &output) {
     check(shardrec_mlp_forward(get(), input.get(), output.get()));
@@ -56,12 +63,6 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
   void step() { check(shardrec_mlp_step(get())); }
   void set_learning_rate(double learning_rate) {
     check(shardrec_mlp_set_learning_rate(get(), learning_rate));
-  }
-  void save(std::string_view path) const {
-    check(shardrec_mlp_save(get(), detail::c_text(path).c_str()));
-  }
-  void load(std::string_view path) {
-    check(shardrec_mlp_load(get(), detail::c_text(path).c_str()));
   }
 };
 

@@ -76,6 +76,20 @@ inline std::string capabilities_json() {
   return text.str();
 }
 
+// Whether the library has an engine, a device, kernels or a plug-in on this machine, and why not.
+struct Availability {
+  bool is_available;
+  std::string reason;  // empty where it is available
+
+  explicit operator bool() const noexcept { return is_available; }
+};
+inline Availability available(shardrec_capability kind, std::string_view name) {
+  int32_t is_available = 0;
+  detail::Text reason;
+  check(shardrec_available(kind, detail::c_text(name).c_str(), &is_available, reason.out()));
+  return {is_available != 0, reason.str()};
+}
+
 // All counters of this process as Prometheus text.
 inline std::string counters_text() {
   detail::Text text;
@@ -94,27 +108,24 @@ struct Trace {
   }
 };
 
-// What this machine's memory does, as JSON: measured now and kept, or as kept.
-inline std::string probe_json(int32_t threads = 0, const Control *control = nullptr) {
+// What memory does, as JSON, measured now: this machine's ("cpu"), which is kept, or a device's ("cuda:0").
+inline std::string probe_json(std::string_view device = "cpu", int32_t threads = 0,
+                              const Control *control = nullptr) {
   detail::Text text;
-  check(shardrec_probe_json(threads, detail::control(control), text.out()));
+  check(shardrec_probe_json(detail::c_text(device).c_str(), threads, 0, detail::control(control),
+                            text.out()));
   return text.str();
 }
-// The same of a CUDA device's, which is not kept.
-inline std::string probe_device_json(int32_t device, const Control *control = nullptr) {
-  detail::Text text;
-  check(shardrec_probe_device_json(device, detail::control(control), text.out()));
-  return text.str();
-}
+// This machine's, as it is kept.
 inline std::string probe_cached_json() {
   detail::Text text;
-  check(shardrec_probe_cached_json(text.out()));
+  check(shardrec_probe_json(nullptr, 0, 1, nullptr, text.out()));
   return text.str();
 }
 // Empty when none is kept.
 inline std::optional<std::string> find_probe_cached_json() {
   detail::Text text;
-  if (!found(shardrec_probe_cached_json(text.out()))) return std::nullopt;
+  if (!found(shardrec_probe_json(nullptr, 0, 1, nullptr, text.out()))) return std::nullopt;
   return text.str();
 }
 

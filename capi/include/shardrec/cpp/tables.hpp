@@ -18,10 +18,11 @@ namespace shardrec {
 
 class Model : public detail::Handle<shardrec_model, shardrec_model_destroy> {
  public:
-  struct Columns {
-    int64_t first;
-    int64_t count;
-    int64_t width;  // of output 0
+  struct Table : shardrec_table {
+    std::string name;
+  };
+  struct Feature : shardrec_feature {
+    std::string name;
   };
 
   Model() { check(shardrec_model_create(nullptr, out())); }
@@ -42,28 +43,33 @@ class Model : public detail::Handle<shardrec_model, shardrec_model_destroy> {
                    shardrec_pooling pooling = SHARDREC_POOLING_SUM) {
     check(shardrec_model_add_feature(get(), table, detail::c_text(name).c_str(), pooling));
   }
-  void set_optimizer(const Options &options) {
-    check(shardrec_model_set_optimizer(get(), options.get()));
-  }
+  // Of all tables that have none of their own.
+  void set_optimizer(const Options &options) { set_optimizer(SHARDREC_ALL_TABLES, options); }
   // Options(): the model's.
-  void set_table_optimizer(int32_t table, const Options &options) {
-    check(shardrec_model_set_table_optimizer(get(), table, options.get()));
+  void set_optimizer(int32_t table, const Options &options) {
+    check(shardrec_model_set_optimizer(get(), table, options.get()));
   }
-  int32_t table_count() const {
-    int32_t count = 0;
-    check(shardrec_model_table_count(get(), &count));
-    return count;
+  shardrec_model_size info() const {
+    shardrec_model_size size{};
+    size.struct_size = sizeof size;
+    check(shardrec_model_info(get(), &size));
+    return size;
   }
-  int32_t feature_count() const {
-    int32_t count = 0;
-    check(shardrec_model_feature_count(get(), &count));
-    return count;
+  Table table(int32_t index) const {
+    Table table{};
+    table.struct_size = sizeof(shardrec_table);
+    detail::Text name;
+    check(shardrec_model_table(get(), index, &table, name.out()));
+    table.name = name.str();
+    return table;
   }
-  Columns columns(int32_t feature) const {
-    Columns columns{};
-    check(shardrec_model_feature_columns(get(), feature, &columns.first, &columns.count,
-                                         &columns.width));
-    return columns;
+  Feature feature(int32_t index) const {
+    Feature feature{};
+    feature.struct_size = sizeof(shardrec_feature);
+    detail::Text name;
+    check(shardrec_model_feature(get(), index, &feature, name.out()));
+    feature.name = name.str();
+    return feature;
   }
   std::string to_json() const {
     detail::Text text;
@@ -116,12 +122,9 @@ class Mesh : public detail::Handle<shardrec_mesh, shardrec_mesh_destroy> {
 class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
  public:
   struct Box {
-    int32_t rank;
+    int32_t rank;  // -1 of a replicated table
     int64_t row, rows, col, cols;
-  };
-
-  struct Bytes {
-    int64_t weights, states;
+    int64_t weight_bytes = 0, state_bytes = 0;  // not read by add_box()
   };
 
   Plan(const Model &model, const Topology &topology, const Options &options = {}) {
@@ -149,7 +152,7 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
 
   void add_box(int32_t table, const Box &box) {
     const shardrec_box given{
-        sizeof(shardrec_box), box.rank, 0, box.row, box.rows, box.col, box.cols};
+        sizeof(shardrec_box), box.rank, 0, box.row, box.rows, box.col, box.cols, 0, 0};
     check(shardrec_plan_add_box(get(), table, &given));
   }
   // Of a table that is replicated already, sets the way.
@@ -163,17 +166,12 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
     check(shardrec_plan_box_count(get(), table, &count));
     return count;
   }
+  // Of a replicated table box 0 stands for the copy of each rank.
   Box box(int32_t table, int32_t index) const {
     shardrec_box box{};
     box.struct_size = sizeof box;
     check(shardrec_plan_box(get(), table, index, &box));
-    return {box.rank, box.row, box.rows, box.col, box.cols};
-  }
-  // Of a replicated table: box 0.
-  Bytes box_bytes(int32_t table, int32_t index) const {
-    Bytes bytes{};
-    check(shardrec_plan_box_bytes(get(), table, index, &bytes.weights, &bytes.states));
-    return bytes;
+    return {box.rank, box.row, box.rows, box.col, box.cols, box.weight_bytes, box.state_bytes};
   }
   std::string to_json() const {
     detail::Text text;
@@ -210,6 +208,16 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
 
   using Handle::Handle;
 
+  Model model() const {
+    shardrec_model *handle = nullptr;
+    check(shardrec_collection_model(get(), &handle));
+    return Model(handle);
+  }
+  Plan plan() const {
+    shardrec_plan *handle = nullptr;
+    check(shardrec_collection_plan(get(), &handle));
+    return Plan(handle);
+  }
   int64_t step() const {
     int64_t step = 0;
     check(shardrec_collection_step(get(), &step));
@@ -253,14 +261,6 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
   void write_rows(int32_t table, shardrec_table_part part, const Vector &ids,
                   const Matrix &values) {
     check(shardrec_collection_write_rows(get(), table, part, ids.get(), values.get()));
-  }
-  void save(std::string_view directory, const Control *control = nullptr) {
-    check(shardrec_collection_save(get(), detail::c_text(directory).c_str(),
-                                   detail::control(control)));
-  }
-  void load(std::string_view directory, const Control *control = nullptr) {
-    check(shardrec_collection_load(get(), detail::c_text(directory).c_str(),
-                                   detail::control(control)));
   }
   // table: of SHARDREC_STAT_TABLE_... one, or the sum of all.
   double stat(shardrec_stat stat, int32_t table = SHARDREC_ALL_TABLES) const {

@@ -31,7 +31,7 @@ public final class CancelTest {
     try (Control control = new Control()) {
       Thread thread = new Thread(() -> {
         try {
-          ShardRec.probeJson(1, control);
+          ShardRec.probeJson("cpu", 1, false, control);
         } catch (Throwable failure) {
           thrown.set(failure);
           check(Thread.currentThread().isInterrupted(), "the interrupt is gone");
@@ -52,7 +52,7 @@ public final class CancelTest {
     try (Local group = new Local(1, 1); Comm comm = Comm.createLocal(group, 0)) {
       onTables(comm, 1, (same, tables) -> {
         Thread.currentThread().interrupt();
-        fails(Status.CANCELLED, () -> tables.save(folder.resolve("never").toString(), null));
+        fails(Status.CANCELLED, () -> save(same, tables, "never", null));
         check(Thread.interrupted(), "the interrupt is gone");
       });
     }
@@ -73,6 +73,14 @@ public final class CancelTest {
     }
   }
 
+  /** Into a folder of its own; control may be null. */
+  static void save(Comm comm, EmbeddingCollection tables, String name, Control control) {
+    try (Checkpoint checkpoint = new Checkpoint(comm, folder.resolve(name).toString(), null)) {
+      checkpoint.addCollection("tables", tables);
+      checkpoint.commit(1, control);
+    }
+  }
+
   static void savesEndWithTheCallersInterrupt() throws Exception {
     Thread caller = Thread.currentThread();
     AtomicReference<Long> asked = new AtomicReference<>();
@@ -84,7 +92,7 @@ public final class CancelTest {
           caller.interrupt();
         });
         if (comm.rank() == 0) watcher.start();
-        tables.save(folder.resolve("interrupted").toString(), control);
+        save(same, tables, "interrupted", control);
       }
     })));
     soonAfter(asked.get());
@@ -123,7 +131,7 @@ public final class CancelTest {
           awaitProgress(control);
           begun.countDown();
         }).start();
-        ShardRec.probeJson(1, control);
+        ShardRec.probeJson("cpu", 1, false, control);
       } catch (ShardRecException e) {
         ended.set(e);
         throw e;
@@ -146,14 +154,14 @@ public final class CancelTest {
             control.cancel();
           });
           if (comm.rank() == 1) other.start();
-          fails(Status.CANCELLED, () -> tables.save(folder.resolve("cancelled").toString(), control));
+          fails(Status.CANCELLED, () -> save(same, tables, "cancelled", control));
           if (comm.rank() == 1) soonAfter(asked.get());
           comm.barrier();
         }
       });
       onTables(comm, 100, (same, tables) -> {
         try (Control control = new Control()) {
-          tables.save(folder.resolve("saved").toString(), control);
+          save(same, tables, "saved", control);
           Control.Progress progress = control.progress();
           check(progress.done() == progress.total(), progress.toString()); // 0 of 0 on a rank that has no rows
         }
@@ -177,7 +185,7 @@ public final class CancelTest {
       alone.abortOnInterrupt().close();
       Thread.currentThread().interrupt();
       try (Control control = new Control()) {
-        fails(Status.CANCELLED, () -> ShardRec.probeJson(1, control)); // the interrupt has been seen
+        fails(Status.CANCELLED, () -> ShardRec.probeJson("cpu", 1, false, control)); // the interrupt has been seen
       }
       alone.barrier();
       check(Thread.interrupted(), "the interrupt is gone");

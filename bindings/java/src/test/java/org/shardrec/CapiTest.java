@@ -81,10 +81,11 @@ public final class CapiTest {
     Capi.model_add_table(model, "b", 3, 8, null, table);
     Capi.model_add_feature(model, 0, "a", Pooling.SUM.value);
     Capi.model_add_feature(model, 1, "b", Pooling.MEAN.value);
-    Capi.model_feature_columns(model, 1, column, null, width);
+    Capi.flat_model_feature(model, 1, null, null, null, column, null, width, text);
     Capi.comm_size(comm, size);
     Capi.comm_set_f64(comm, CommProperty.STEP_SECONDS.value, 12.5);
     Capi.comm_get_f64(comm, CommProperty.STEP_SECONDS.value, seconds);
+    check(text[0].equals("b"), "a name: " + text[0]);
     check(table[0] == 1 && column[0] == 4 && width[0] == 12 && size[0] == 3 && seconds[0] == 12.5, "out-parameters");
     Capi.log_next(0, level, rank, text);
     check(text[0] == null, "no message, but " + text[0]);

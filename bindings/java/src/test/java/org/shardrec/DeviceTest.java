@@ -65,7 +65,7 @@ public final class DeviceTest {
   /** Which of the three, the plug-in decides. */
   static void noDeviceIsProbed() {
     try {
-      ShardRec.probeDeviceJson(-1, null);
+      ShardRec.probeJson("cuda:-1", 0, false, null);
       throw new AssertionError("accepted");
     } catch (ShardRecException refused) {
       check(List.of(Status.INVALID_ARGUMENT, Status.UNSUPPORTED, Status.DEVICE_ERROR).contains(refused.status()), refused.getMessage());
@@ -127,7 +127,7 @@ public final class DeviceTest {
     Left[] left = new Left[1];
     ShardRec.run(1, comm -> {
       try (Model model = new Model()) {
-        model.setOptimizer(new OptimizerOptions().optimizer(Optimizer.ROWWISE_ADAGRAD).learningRate(0.5));
+        model.setOptimizer(ShardRec.ALL_TABLES, new OptimizerOptions().optimizer(Optimizer.ROWWISE_ADAGRAD).learningRate(0.5));
         model.addFeature(model.addTable("t", ROWS, DIM, null), "f", Pooling.SUM);
         try (Plan plan = Plan.collective(comm, null, model, null);
             EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, onDevice ? new CollectionOptions().device(0) : null);

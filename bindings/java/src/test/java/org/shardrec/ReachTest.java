@@ -39,15 +39,17 @@ public final class ReachTest {
     try (Control control = new Control()) {
       check(control.progress().done() == 0, "progress before anything");
       control.cancel();
-      fails(Status.CANCELLED, () -> ShardRec.probeJson(1, control));
+      fails(Status.CANCELLED, () -> ShardRec.probeJson("cpu", 1, false, control));
     }
     String probed;
     try {
-      probed = ShardRec.probeCachedJson();
+      probed = ShardRec.probeJson(null, 0, true, null);
     } catch (ShardRecException.NotFound none) {
-      probed = ShardRec.probeJson(1, null);
+      probed = ShardRec.probeJson(null, 1, false, null);
     }
     check(probed.contains("{"), probed);
+    ShardRec.Available local = ShardRec.available(Capability.ENGINE, "local"), none = ShardRec.available(Capability.DEVICE, "tpu");
+    check(local.available() && local.reason().isEmpty() && !none.available() && none.reason().contains("tpu"), none.toString());
     ShardRec.traceStart(1000);
     check(ShardRec.traceJson().contains("traceEvents"), "a trace");
     ShardRec.traceStop();
@@ -61,9 +63,11 @@ public final class ReachTest {
 
   static void plansByHand() {
     try (Model model = model(); Topology topology = new Topology(2, 2)) {
-      check(model.tableCount() == 2 && model.featureCount() == 2, "counts");
-      Model.FeatureColumns columns = model.featureColumns(1);
-      check(columns.column() == 4 && columns.columns() == 2 && columns.width() == 6, columns.toString());
+      check(model.info().equals(new Model.Info(2, 2, 0, 6)), model.info().toString());
+      Model.Table table = model.table(1);
+      check(table.equals(new Model.Table(6, 2, Dtype.FLOAT32, Optimizer.ADAGRAD, 0.5, 1, 1, "b")), table.toString());
+      Model.Feature feature = model.feature(1);
+      check(feature.equals(new Model.Feature(1, Pooling.MEAN, 0, 4, 2, 6, "y")), feature.toString());
       try (Model same = Model.fromJson(model.toJson()); Topology other = Topology.fromJson(topology.toJson());
           Plan plan = new Plan(same, other, new PlanOptions().sharding(Sharding.ROW_WISE))) {
         plan.check();
@@ -77,7 +81,7 @@ public final class ReachTest {
         plan.replicate(1, Replication.SAMPLES);
         plan.replicate(1, Replication.ROWS);
         plan.check();
-        check(plan.box(0, 0).equals(new Plan.Box(1, 0, 10, 0, 4)) && plan.boxBytes(0, 0).weights() == 160, "a box");
+        check(plan.box(0, 0).equals(new Plan.Box(1, 0, 10, 0, 4, 160, 160)), plan.box(0, 0).toString());
       }
     }
   }
@@ -85,9 +89,9 @@ public final class ReachTest {
   static Model model() {
     Model model = new Model();
     OptimizerOptions adagrad = new OptimizerOptions().optimizer(Optimizer.ADAGRAD).learningRate(1);
-    model.setOptimizer(adagrad);
+    model.setOptimizer(ShardRec.ALL_TABLES, adagrad);
     int a = model.addTable("a", 10, 4, new TableOptions().init(Init.ZEROS)), b = model.addTable("b", 6, 2, null);
-    model.setTableOptimizer(b, adagrad.learningRate(0.5));
+    model.setOptimizer(b, adagrad.learningRate(0.5));
     model.addFeature(a, "x", Pooling.SUM);
     model.addFeature(b, "y", Pooling.MEAN);
     return model;
@@ -141,8 +145,9 @@ public final class ReachTest {
       check(tables.stat(Stat.STEPS, ShardRec.ALL_TABLES) >= 1 && tables.stat(Stat.TABLE_IDS, 0) >= 0
           && tables.stat(Stat.SECONDS_LOOKUP, ShardRec.ALL_TABLES) >= 0, "counters");
       check(comm.operationsJson().contains("["), "operations");
-      tables.save(folder.resolve("tables").toString(), null);
-      tables.load(folder.resolve("tables").toString(), null);
+      try (Model own = tables.model(); Plan boxes = tables.plan()) {
+        check(own.toJson().equals(model.toJson()) && boxes.toJson().equals(plan.toJson()), "model and plan of a collection");
+      }
     }
     comm.shutdown();
   }
@@ -173,7 +178,7 @@ public final class ReachTest {
       Mlp.Parameter early = mlp.parameter(0);
       mlp.addLinear(2, Activation.NONE);
       fails(Status.INVALID_STATE, () -> early.value().toFloats());
-      check(mlp.parameterCount() == 4 && mlp.parameter(0).value().toFloats().length == 4, "parameters");
+      check(mlp.info().parameters() == 4 && mlp.parameter(0).value().toFloats().length == 4, "parameters");
       ddp.addMlp("stack", mlp);
       ddp.commit();
       float[] before = mlp.parameter(0).value().toFloats();
@@ -195,11 +200,10 @@ public final class ReachTest {
       check(!Arrays.equals(before, mlp.parameter(0).value().toFloats()), "a step");
       mlp.zeroGradients();
       ddp.checkEqual();
-      if (comm.rank() == 0) mlp.save(folder.resolve("layers").toString());
-      comm.barrier();
-      mlp.parameter(0).value().setFloats(new float[4]);
-      mlp.load(folder.resolve("layers").toString());
-      check(mlp.parameter(0).value().toFloats()[0] != 0, "parameters that were saved");
+      check(mlp.info().equals(new Mlp.Info(2, 2, 2, 4, 12, 1, 0.01, Optimizer.ADAM, 2)), mlp.info().toString());
+      float[] means = mlp.state(0, 0).toFloats();
+      check(means.length == 4 && means[0] != 0 && mlp.state(0, 1).toFloats()[0] > 0, "states");
+      fails(Status.NOT_FOUND, () -> mlp.state(0, 2));
       Tensor view = mlp.parameter(0).value();
       refused(() -> ddp.addParameter("view", view, null));
       refused(() -> mlp.forward(view, Tensor.matrix(dense, 1, 2)));
@@ -255,16 +259,18 @@ public final class ReachTest {
       weight.put(0, 9);
       checkpoint.open(5);
       checkpoint.load(null);
-      check(checkpoint.step() == 5 && weight.get(0) == 1, "what was saved");
+      Checkpoint.Info opened = checkpoint.info();
+      check(opened.step() == 5 && opened.ranks() == 2 && opened.collections() == 1 && opened.layers() == 1
+          && opened.parameters() == 1 && opened.tensors() == 2 && weight.get(0) == 1, opened.toString());
       var position = Tensor.longs(7);
       Checkpoint.TensorInfo info = checkpoint.tensorInfo("position", 1);
-      check(info.dtype() == Dtype.INT64 && Arrays.equals(info.shape(), new long[] {1}), info.toString());
+      check(info.dtype() == Dtype.INT64 && Arrays.equals(info.shape(), new long[] {1}) && info.bytes() == 8, info.toString());
       checkpoint.getTensor("position", 1, Tensor.vector(position));
       check(position.get(0) == 1, "a rank's own tensor");
       try (Model saved = checkpoint.model("tables"); Plan boxes = checkpoint.plan("tables");
           Mlp layers = checkpoint.mlp("layers", null)) {
-        check(saved.tableCount() == 2 && boxes.boxCount(0) >= 1 && layers.parameterCount() == 2,
-            saved.tableCount() + " tables, " + boxes.boxCount(0) + " boxes, " + layers.parameterCount() + " parameters");
+        check(saved.info().tables() == 2 && boxes.boxCount(0) >= 1 && layers.info().parameters() == 2,
+            saved.info() + ", " + boxes.boxCount(0) + " boxes, " + layers.info());
       }
       checkpoint.verify(null);
       check(checkpoint.contentsJson().contains("tables") && ShardRec.checkpointListJson(root).contains("5"), "lists");
@@ -276,7 +282,7 @@ public final class ReachTest {
   static void scorers() {
     try (Scorer scorer = Scorer.open(folder.resolve("run").toString(), 5, new ScorerOptions().servedTables(ServedTables.MAPPED),
             null); Model model = scorer.model()) {
-      check(model.tableCount() == 2 && scorer.info().step() == 5 && scorer.refresh(-1, null) == 5, scorer.info().toString());
+      check(model.info().tables() == 2 && scorer.info().step() == 5 && scorer.refresh(-1, null) == 5, scorer.info().toString());
       Tensor ids = Tensor.vector(Tensor.longs(1, 2)), lengths = Tensor.vector(Tensor.longs(1, 1));
       FloatBuffer out = Tensor.floats(6);
       check(scorer.lookup(0, new Batch(1, ids, lengths), Tensor.matrix(out, 1, 6)) == 5, "the step that has answered");

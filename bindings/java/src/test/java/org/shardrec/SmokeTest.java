@@ -27,7 +27,7 @@ public final class SmokeTest {
     TableOptions zeros = new TableOptions().init(Init.ZEROS);
     PlanOptions rowWise = new PlanOptions().sharding(Sharding.ROW_WISE);
     Model model = new Model();
-    model.setOptimizer(sgd);
+    model.setOptimizer(ShardRec.ALL_TABLES, sgd);
     model.addFeature(model.addTable(TABLE, ROWS, DIM, zeros), "id", Pooling.SUM);
     Plan plan = Plan.collective(comm, null, model, rowWise);
     EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan,

@@ -42,7 +42,7 @@ public final class StepTest {
       ddp.addMlp("bottom", bottom);
       ddp.addMlp("top", top);
       ddp.commit();
-      model.setOptimizer(sgd);
+      model.setOptimizer(ShardRec.ALL_TABLES, sgd);
       for (String name : new String[] {"a", "b"}) {
         model.addFeature(model.addTable(name, 100, DIM, null), name, Pooling.SUM);
       }

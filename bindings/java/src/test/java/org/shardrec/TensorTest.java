@@ -139,7 +139,7 @@ public final class TensorTest {
   static void gradientsOf16BitsTrain() throws Exception {
     ShardRec.run(1, comm -> {
       try (Model model = new Model()) {
-        model.setOptimizer(new OptimizerOptions().learningRate(0.5));
+        model.setOptimizer(ShardRec.ALL_TABLES, new OptimizerOptions().learningRate(0.5));
         TableOptions zeros = new TableOptions().init(Init.ZEROS).dtype(Dtype.FLOAT16);
         model.addFeature(model.addTable("a", 4, 4, zeros), "id", Pooling.SUM);
         try (Plan plan = Plan.collective(comm, null, model, null); EmbeddingCollection tables = new EmbeddingCollection(comm, null, model,

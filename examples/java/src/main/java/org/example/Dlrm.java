@@ -48,7 +48,7 @@ public final class Dlrm implements AutoCloseable {
     for (int f = 0; f < FEATURES; ++f) {
       model.addFeature(model.addTable("table" + f, Clicks.ROWS, DIM, null), "feature" + f, Pooling.SUM);
     }
-    model.setOptimizer(new OptimizerOptions().optimizer(Optimizer.ROWWISE_ADAGRAD).learningRate(0.1));
+    model.setOptimizer(ShardRec.ALL_TABLES, new OptimizerOptions().optimizer(Optimizer.ROWWISE_ADAGRAD).learningRate(0.1));
     return model;
   }
 

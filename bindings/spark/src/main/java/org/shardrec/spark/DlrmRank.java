@@ -90,7 +90,7 @@ final class DlrmRank implements AutoCloseable {
         model.addFeature(index, column, settings.pooling.getOrDefault(column, Pooling.SUM));
       }
     }
-    model.setOptimizer(with(new OptimizerOptions(), settings.tableOptimizer));
+    model.setOptimizer(ShardRec.ALL_TABLES, with(new OptimizerOptions(), settings.tableOptimizer));
     return model;
   }
 
@@ -130,12 +130,12 @@ final class DlrmRank implements AutoCloseable {
       } catch (ShardRecException.NotFound none) {
         return 0;
       }
-      throw new IllegalStateException("the directory " + settings.directory + " holds checkpoints, of step " + checkpoint.step()
+      throw new IllegalStateException("the directory " + settings.directory + " holds checkpoints, of step " + checkpoint.info().step()
           + " for one: call resume() to go on from the newest, or train into another directory");
     }
     checkpoint.open(settings.resumeStep);
     checkpoint.load(control);
-    return checkpoint.step();
+    return checkpoint.info().step();
   }
 
   /** One step of all ranks; false: no rank had a row. Layers take a batch without rows as any other. */

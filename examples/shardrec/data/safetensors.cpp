@@ -1,5 +1,5 @@
 // How a safetensors file is read and checked.
-#include "replay/safetensors.h"
+#include "data/safetensors.h"
 
 #include <algorithm>
 #include <bit>
