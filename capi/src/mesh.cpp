@@ -1,6 +1,8 @@
 #include "shardrec/mesh.h"
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "comm/collective/agree.h"
 #include "guard.h"
@@ -56,27 +58,30 @@ using namespace shardrec::capi;  // NOLINT(google-build-using-namespace)
 shardrec_status shardrec_mesh_create(shardrec_comm* comm, int32_t sharding_group_size,
                                      const shardrec_options* options, shardrec_mesh** out) {
   return guard([&] {
-    require_out(out, "out");
-    const auto placement = read_options(options, SHARDREC_OPTIONS_MESH)
-                               .choice<shardrec_placement>(SHARDREC_OPTION_PLACEMENT);
     const auto use = enter(comm, Access::kExclusive);
-    Reserved<shardrec_mesh> reserved;
     collective_call(use, "mesh_create", [&] {
       constexpr comm::Operation kCreate{.name = "mesh_create",
                                         .kind = static_cast<uint32_t>(CommCall::kMeshCreate),
                                         .detail = 0,
                                         .deadline_kind = comm::DeadlineKind::kSetup};
+      shardrec_placement placement{};
+      std::optional<Reserved<shardrec_mesh>> reserved;
       // No rank waits in a group that its peers do not form.
-      const comm::SharedValue shared[] = {
-          {"sharding_group_size", static_cast<uint64_t>(sharding_group_size)},
-          {"option PLACEMENT", static_cast<uint64_t>(placement)}};
-      comm::require_same(use->collectives, kCreate, shared);
+      comm::agree_on_same(use->collectives, kCreate, [&] {
+        require_out(out, "out");
+        placement = read_options(options, SHARDREC_OPTIONS_MESH)
+                        .choice<shardrec_placement>(SHARDREC_OPTION_PLACEMENT);
+        reserved.emplace();
+        return std::vector<comm::SharedValue>{
+            {"sharding_group_size", static_cast<uint64_t>(sharding_group_size)},
+            {"option PLACEMENT", static_cast<uint64_t>(placement)}};
+      });
       auto object = std::make_shared<MeshObject>(use->membership);
       object->mesh =
           training::make_mesh(use->membership->communicator(), sharding_group_size, placement);
       use->membership->add_part(object->mesh.sharding);
       use->membership->add_part(object->mesh.replicas);
-      reserved.publish(out, std::move(object));
+      reserved->publish(out, std::move(object));
     });
   });
 }

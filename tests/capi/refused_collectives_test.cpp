@@ -130,12 +130,6 @@ const std::vector<Refusal>& refused_alone() {
          Comm part;
          return shardrec_comm_split(r.comm, 0, 0, part.out());
        }},
-      {"mesh_create", SHARDREC_INVALID_ARGUMENT,
-       [](Rank& r) { return shardrec_mesh_create(r.comm, 2, nullptr, nullptr); },
-       [](Rank& r) {
-         Mesh mesh;
-         return shardrec_mesh_create(r.comm, 2, nullptr, mesh.out());
-       }},
       {"mesh_comm", SHARDREC_INVALID_ARGUMENT,
        [](Rank& r) {
          Comm group;
@@ -227,6 +221,23 @@ const std::vector<Refusal>& told_to_all() {
        good_create},
       {"collection without out", SHARDREC_INVALID_ARGUMENT,
        [](Rank& r) { return create(r, r.model, r.plan, nullptr, false); }, good_create},
+      {"mesh without out", SHARDREC_INVALID_ARGUMENT,
+       [](Rank& r) { return shardrec_mesh_create(r.comm, 2, nullptr, nullptr); },
+       [](Rank& r) {
+         Mesh mesh;
+         return shardrec_mesh_create(r.comm, 2, nullptr, mesh.out());
+       }},
+      {"mesh with options of another kind", SHARDREC_INVALID_ARGUMENT,
+       [](Rank& r) {
+         Options options;
+         Mesh mesh;
+         EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, options.out()));
+         return shardrec_mesh_create(r.comm, 2, options, mesh.out());
+       },
+       [](Rank& r) {
+         Mesh mesh;
+         return shardrec_mesh_create(r.comm, 2, nullptr, mesh.out());
+       }},
       {"commit", SHARDREC_INVALID_ARGUMENT,
        [](Rank& r) { return shardrec_checkpoint_commit(r.checkpoint, -1, nullptr); },
        [](Rank& r) { return shardrec_checkpoint_commit(r.checkpoint, 4, nullptr); }},

@@ -22,9 +22,9 @@ typedef struct shardrec_mesh shardrec_mesh;
 /* Arranges the ranks of comm. sharding_group_size: in [1, ranks], a divisor of the number of ranks.
  * options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
  * keeps what it needs of comm and ends with it (abort, close, a dead peer).
- * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a size that does not divide
- * the ranks: on all ranks alike; options or out: only this rank), DISAGREEMENT (sizes or placements
- * differ), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * Collective, blocking. What one rank gets wrong in options or out is every rank's error. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, DISAGREEMENT (sizes or placements differ), MISMATCH,
+ * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mesh_create(shardrec_comm *comm, int32_t sharding_group_size,
                                                   SHARDREC_OPTIONS(MESH)
                                                   const shardrec_options *options,

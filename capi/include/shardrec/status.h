@@ -17,8 +17,8 @@
  * end with TIMEOUT at their deadline, with PEER_FAILED when it destroys its communicator, and both with
  * MISMATCH when it makes another call on what they are in. Where the comment of a function says that all
  * ranks get an error, nobody waits: they return together, nothing was done, and all may go on. These are
- * the arguments of shardrec_plan_collective, shardrec_collection_create and the calls of checkpoint.h, all
- * but the first; what the ranks find out together, such as a bad batch (INVALID_BATCH) or different
+ * the arguments of shardrec_mesh_create, shardrec_plan_collective, shardrec_collection_create and the calls
+ * of checkpoint.h, all but the first; what the ranks find out together, such as a bad batch (INVALID_BATCH) or different
  * arguments (DISAGREEMENT); and a state that calls of all ranks have brought about, such as tables that a
  * load left filled in part.
  *
