@@ -64,7 +64,7 @@ CollectionRequest read_request(const Use<shardrec_comm>& use, shardrec_mesh* mes
   request.groups = groups_of(use, mesh);
   request.options = collection_options(options);
   request.model = *enter(model, Access::kExclusive);
-  request.plan = enter(plan, Access::kExclusive)->plan;
+  request.plan = enter(plan, Access::kExclusive)->plan();
   return request;
 }
 
@@ -235,10 +235,8 @@ shardrec_status shardrec_collection_plan(const shardrec_collection* collection,
   return guard([&] {
     const auto use = enter(collection, Access::kShared);
     require_out(out, "out");
-    auto object = std::make_shared<PlanObject>();
-    object->model = use->collection().model();
-    object->plan = use->tables->plan();
-    create(out, std::move(object));
+    create(out, std::make_shared<PlanObject>(plan::PlannedModel{
+                    .model = use->collection().model(), .plan = use->tables->plan()}));
   });
 }
 

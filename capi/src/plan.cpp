@@ -54,10 +54,9 @@ shardrec_status shardrec_plan_create(const shardrec_model* model, const shardrec
     const auto tables = enter(model, Access::kExclusive);
     const auto machines = enter(topology, Access::kExclusive);
     const planner::PlanOptions settings = plan_options(options);
-    auto object = std::make_shared<PlanObject>();
-    object->model = *tables;
-    object->plan = planner::make_plan(object->model, *machines, settings);
-    create(out, std::move(object));
+    plan::PlannedModel planned{.model = *tables, .plan = {}};
+    planned.plan = planner::make_plan(planned.model, *machines, settings);
+    create(out, std::make_shared<PlanObject>(std::move(planned)));
   });
 }
 
@@ -78,11 +77,10 @@ shardrec_status shardrec_plan_create_empty(const shardrec_model* model,
     refuse_options(options, "plans without boxes");
     const auto tables = enter(model, Access::kExclusive);
     const auto machines = enter(topology, Access::kExclusive);
-    auto object = std::make_shared<PlanObject>();
-    object->model = *tables;
-    object->plan.topology = *machines;
-    object->plan.tables.resize(object->model.tables.size());
-    create(out, std::move(object));
+    plan::PlannedModel empty{.model = *tables, .plan = {}};
+    empty.plan.topology = *machines;
+    empty.plan.tables.resize(empty.model.tables.size());
+    create(out, std::make_shared<PlanObject>(std::move(empty)));
   });
 }
 
@@ -91,8 +89,8 @@ shardrec_status shardrec_plan_add_box(shardrec_plan* plan, int32_t table, const 
     const auto use = enter(plan, Access::kExclusive);
     const shardrec_box given = read_struct(box, "box");
     if (given.reserved != 0) refuse_value("box.reserved", int64_t{given.reserved}, "0");
-    plan::add_box(
-        use->plan, use->model, table,
+    use->add_box(
+        table,
         {.rank = given.rank,
          .cells = {.row = given.row, .rows = given.rows, .col = given.col, .cols = given.cols}});
   });
@@ -102,7 +100,7 @@ shardrec_status shardrec_plan_replicate(shardrec_plan* plan, int32_t table,
                                         shardrec_replication replication) {
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
-    plan::replicate(use->plan, use->model, table, replication);
+    use->replicate(table, replication);
   });
 }
 
@@ -111,7 +109,7 @@ void shardrec_plan_destroy(shardrec_plan** plan) { destroy(plan); }
 shardrec_status shardrec_plan_check(const shardrec_plan* plan) {
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
-    plan::check_tiling(use->plan, use->model);
+    plan::check_tiling(use->plan(), use->model());
   });
 }
 
@@ -119,7 +117,7 @@ shardrec_status shardrec_plan_box_count(const shardrec_plan* plan, int32_t table
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
     require_out(out, "out");
-    *out = static_cast<int32_t>(plan::find_table(use->plan, table).boxes.size());
+    *out = static_cast<int32_t>(plan::find_table(use->plan(), table).boxes.size());
   });
 }
 
@@ -127,8 +125,8 @@ shardrec_status shardrec_plan_box(const shardrec_plan* plan, int32_t table, int3
                                   shardrec_box* out) {
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
-    const plan::Box found = plan::find_box_or_copy(use->plan, use->model, table, box);
-    const plan::Bytes bytes = plan::find_box_bytes(use->plan, use->model, table, box);
+    const plan::Box found = plan::find_box_or_copy(use->plan(), use->model(), table, box);
+    const plan::Bytes bytes = plan::find_box_bytes(use->plan(), use->model(), table, box);
     write_struct(out, "out",
                  shardrec_box{.struct_size = sizeof(shardrec_box),
                               .rank = found.rank,
@@ -146,7 +144,7 @@ shardrec_status shardrec_plan_to_json(const shardrec_plan* plan, char** out_text
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
     require_out(out_text, "out_text");
-    *out_text = copy_text(plan::plan_to_json(use->plan, use->model));
+    *out_text = copy_text(plan::plan_to_json(use->plan(), use->model()));
   });
 }
 
@@ -154,7 +152,7 @@ shardrec_status shardrec_plan_to_text(const shardrec_plan* plan, char** out_text
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
     require_out(out_text, "out_text");
-    *out_text = copy_text(plan::plan_to_text(use->plan, use->model));
+    *out_text = copy_text(plan::plan_to_text(use->plan(), use->model()));
   });
 }
 
@@ -164,9 +162,8 @@ shardrec_status shardrec_plan_from_json(const shardrec_model* model, const char*
     require_out(out, "out");
     const auto tables = enter(model, Access::kExclusive);
     const std::string text(require_text(json, "json"));
-    auto object = std::make_shared<PlanObject>();
-    object->model = *tables;
-    object->plan = plan::plan_from_json(object->model, text);
-    create(out, std::move(object));
+    plan::PlannedModel read{.model = *tables, .plan = {}};
+    read.plan = plan::plan_from_json(read.model, text);
+    create(out, std::make_shared<PlanObject>(std::move(read)));
   });
 }

@@ -54,11 +54,6 @@ void check_topology(const Topology& topology);
 std::string topology_to_json(const Topology& topology);
 Topology topology_from_json(const std::string& json);  // INVALID_ARGUMENT
 
-// Throws INVALID_ARGUMENT and leaves the plan as it was.
-void add_box(Plan& plan, const Model& model, int32_t table, const Box& box);
-// Of a table that is replicated already, sets the way.
-void replicate(Plan& plan, const Model& model, int32_t table, shardrec_replication replication);
-
 // Proves that the boxes tile every table exactly once; throws INVALID_ARGUMENT naming table and
 // cell.
 void check_tiling(const Plan& plan, const Model& model);

@@ -9,6 +9,7 @@
 #include "embedding/exchange/route.h"
 #include "embedding/step_tools.h"
 #include "embedding/variations.h"
+#include "support/plan_boxes.h"
 
 namespace shardrec::test {
 namespace {

@@ -10,6 +10,7 @@
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
 #include "planner/planner.h"
+#include "support/plan_boxes.h"
 #include "support/ranks.h"
 
 namespace shardrec::embedding {

@@ -10,6 +10,7 @@
 #include "embedding/forward/node_sums.h"
 #include "embedding/step_tools.h"
 #include "embedding/variations.h"
+#include "support/plan_boxes.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {

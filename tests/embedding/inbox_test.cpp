@@ -11,6 +11,7 @@
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/route.h"
 #include "embedding/step_tools.h"
+#include "support/plan_boxes.h"
 #include "support/ranks.h"
 
 namespace shardrec::embedding {

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "embedding/step_tools.h"
+#include "support/plan_boxes.h"
 
 namespace shardrec::test {
 namespace {

@@ -16,6 +16,7 @@
 #include "embedding/step_tools.h"
 #include "embedding/tables/layout.h"
 #include "plan/plan.h"
+#include "support/plan_boxes.h"
 #include "support/ranks.h"
 
 namespace shardrec::embedding {

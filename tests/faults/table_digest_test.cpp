@@ -11,6 +11,7 @@
 #include "comm/local/local_group.h"
 #include "plan/model/model.h"
 #include "plan/plan.h"
+#include "support/plan_boxes.h"
 
 namespace shardrec::test {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/plan_test_util.h"
+#include "support/plan_boxes.h"
 
 namespace shardrec::plan {
 namespace {

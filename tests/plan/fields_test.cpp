@@ -6,6 +6,7 @@
 
 #include "plan/model_fields.h"
 #include "plan/plan.h"
+#include "support/plan_boxes.h"
 
 namespace shardrec::plan {
 namespace {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "support/plan_boxes.h"
 
 namespace shardrec::plan {
 namespace {

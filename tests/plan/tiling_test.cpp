@@ -7,6 +7,7 @@
 
 #include "plan/plan.h"
 #include "plan/plan_test_util.h"
+#include "support/plan_boxes.h"
 
 namespace shardrec::plan {
 namespace {
@@ -151,50 +152,6 @@ TEST(CheckTiling, TakesMomentsForATableOfManyThousandBoxes) {
   EXPECT_EQ(status_of([&] { check_tiling(plan, model); }), SHARDREC_OK);
   plan.tables[0].boxes[40000].cells.cols = 3;
   EXPECT_EQ(status_of([&] { check_tiling(plan, model); }), SHARDREC_INVALID_ARGUMENT);
-}
-
-TEST(AddBox, AcceptsTheBoxesOfAnyTilingInAnyOrderAndKeepsThemSorted) {
-  std::mt19937 random(3);
-  const Model model = one_table(13, 17);
-  for (int round = 0; round < 100; ++round) {
-    const Plan expected = plan_of(model.tables[0], random);
-    std::vector<Box> boxes = expected.tables[0].boxes;
-    std::shuffle(boxes.begin(), boxes.end(), random);
-    Plan plan{expected.topology, std::vector<TablePlan>(1)};
-    for (const Box& box : boxes) add_box(plan, model, 0, box);
-    ASSERT_EQ(plan, expected);
-  }
-}
-
-TEST(AddBox, NamesBothBoxesThatOverlapAndLeavesThePlanAlone) {
-  const Model model = one_table(10, 8);
-  Plan plan{{4, 2}, std::vector<TablePlan>(1)};
-  add_box(plan, model, 0, {3, {0, 5, 0, 8}});
-  const Plan before = plan;
-  std::string sentence;
-  EXPECT_EQ(status_of([&] { add_box(plan, model, 0, {1, {4, 6, 2, 3}}); }, &sentence),
-            SHARDREC_INVALID_ARGUMENT);
-  EXPECT_NE(sentence.find("rows [0, 5) x columns [0, 8) on rank 3"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("rows [4, 10) x columns [2, 5) on rank 1"), std::string::npos)
-      << sentence;
-  EXPECT_EQ(plan, before);
-}
-
-TEST(AddBox, AndReplicationExcludeEachOther) {
-  const Model model = tables_of({{10, 8}, {3, 3}});
-  Plan plan{{4, 2}, std::vector<TablePlan>(2)};
-  add_box(plan, model, 0, {3, {0, 5, 0, 8}});
-  replicate(plan, model, 1, SHARDREC_REPLICATION_SAMPLES);
-  EXPECT_EQ(status_of([&] { replicate(plan, model, 0, SHARDREC_REPLICATION_SAMPLES); }),
-            SHARDREC_INVALID_ARGUMENT);
-  EXPECT_EQ(status_of([&] { add_box(plan, model, 1, {0, {0, 3, 0, 3}}); }),
-            SHARDREC_INVALID_ARGUMENT);
-  for (const int32_t table : {-1, 2, INT32_MAX}) {
-    EXPECT_EQ(status_of([&] { add_box(plan, model, table, {0, {0, 1, 0, 1}}); }),
-              SHARDREC_INVALID_ARGUMENT);
-    EXPECT_EQ(status_of([&] { replicate(plan, model, table, SHARDREC_REPLICATION_SAMPLES); }),
-              SHARDREC_INVALID_ARGUMENT);
-  }
 }
 
 }  // namespace

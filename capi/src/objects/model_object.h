@@ -2,6 +2,7 @@
 #pragma once
 
 #include "handle.h"
+#include "plan/builder.h"
 #include "plan/model/model.h"
 #include "plan/plan.h"
 #include "shardrec/plan.h"
@@ -9,7 +10,7 @@
 namespace shardrec::capi {
 
 // A plan holds the model that it was made for: boxes mean nothing without its tables.
-using PlanObject = plan::PlannedModel;
+using PlanObject = plan::PlanBuilder;
 
 template <>
 struct Handle<shardrec_model> {
