@@ -14,6 +14,9 @@ namespace shardrec::dense {
 namespace {
 
 constexpr int64_t kBlock = 2048;  // elements: what all ranks bring of it stays in a cache
+// Of narrow elements, which are widened into memory of the sums' own: all ranks' together.
+constexpr int64_t kMostWide = int64_t{1} << 18;
+constexpr int64_t kLeastBlock = 64;
 
 alignas(64) constexpr std::byte kZeros[kBlock * sizeof(double)] = {};
 
@@ -77,8 +80,12 @@ int64_t convert_for_way(const void* in, void* out, shardrec_dtype wire, int64_t 
 
 RankSums::RankSums(int ranks)
     : views_(static_cast<size_t>(ranks)),
-      wide_(static_cast<size_t>(ranks) * kBlock),
+      narrow_block_(std::clamp(kMostWide / ranks, kLeastBlock, kBlock)),
       block_(kBlock) {}
+
+void RankSums::make_room(shardrec_dtype wire) {
+  if (is_narrow(wire)) wide_.resize(views_.size() * static_cast<size_t>(narrow_block_));
+}
 
 template <class T>
 void RankSums::add_up_as(std::span<const std::byte* const> inputs, int64_t first, int64_t count,
@@ -101,7 +108,7 @@ void RankSums::add_up_narrow(std::span<const std::byte* const> inputs, shardrec_
       views_[p] = {kZeros, bytes};
       continue;
     }
-    float* const wide = wide_.data() + p * kBlock;
+    float* const wide = wide_.data() + p * static_cast<size_t>(narrow_block_);
     convert(inputs[p] + static_cast<size_t>(first) * core::dtype_size(wire), wire, wide,
             SHARDREC_FLOAT32, count);
     views_[p] = std::as_bytes(std::span(wide, static_cast<size_t>(count)));
@@ -114,8 +121,9 @@ int64_t RankSums::add_up(std::span<const std::byte* const> inputs, shardrec_dtyp
                          shardrec_dtype dtype, bool for_way) {
   int64_t saturated = 0;
   const size_t size = core::dtype_size(dtype);
-  for (int64_t at = 0; at < count; at += kBlock) {
-    const int64_t some = std::min(kBlock, count - at);
+  const int64_t block = is_narrow(wire) ? narrow_block_ : kBlock;
+  for (int64_t at = 0; at < count; at += block) {
+    const int64_t some = std::min(block, count - at);
     std::byte* const to = as<std::byte>(out) + static_cast<size_t>(at) * size;
     if (wire == SHARDREC_FLOAT64) {
       add_up_as(inputs, first + at, some, scale, as<double>(to));

@@ -35,6 +35,8 @@ int64_t convert_for_way(const void* in, void* out, shardrec_dtype wire, int64_t 
 class RankSums {
  public:
   explicit RankSums(int ranks);
+  // Before sums of this dtype of messages.
+  void make_room(shardrec_dtype wire);
 
   // out[i] = scaled sum over p of inputs[p][first + i], for i < count; an input that is null counts
   // as zeros. inputs are of dtype wire, aligned for it; out overlaps none of them.
@@ -51,7 +53,8 @@ class RankSums {
                      int64_t count, float* out);
 
   std::vector<comm::ConstBytes> views_;
-  std::vector<float> wide_;   // [ranks, block]
+  int64_t narrow_block_;      // elements that are widened at once, of each rank
+  std::vector<float> wide_;   // [ranks, narrow_block_]; none where nothing narrow travels
   std::vector<float> block_;  // of a result that is rounded
 };
 

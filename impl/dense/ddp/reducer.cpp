@@ -64,6 +64,7 @@ void Reducer::lay_out(std::span<const int32_t> order) {
     const bool changes_nothing = shape.ranks == 1 && shape.wire == shape.dtype &&
                                  options_.factor == 1 && options_.unused != Unused::kZero;
     shape.carries_gradients = hook_ == nullptr && !changes_nothing;
+    sums_.make_room(shape.wire);
     std::vector<BucketParameter> in_bucket;
     for (size_t s = 0; s < bucket.parameters.size(); ++s) {
       const ReducedParameter& its = parameters_[static_cast<size_t>(bucket.parameters[s])];
