@@ -52,8 +52,9 @@ Ticket LocalChannel::post(const Operation& operation, std::span<const ConstBytes
                               sequence - kMostInFlight, " of its channel is still being read; at ",
                               "most ", kMostInFlight, " may be in flight"));
   }
+  rings_->prepare(rank_, sequence, send);
   group_->set_last_seen(rank_, operation.name);
-  rings_->publish(rank_, sequence, operation, send, std::move(keep_alive));
+  rings_->publish(rank_, sequence, operation, std::move(keep_alive));
   ++next_;
   // If two ranks differ, the one that publishes later notices it here, before it arrives. So no rank
   // can receive a mismatched exchange.
@@ -138,6 +139,7 @@ void LocalChannel::reclaim(Ticket ticket) {
         .operation = operation,
         .done = [&] { return rings_->drained(rank_, n); },
         .late = [&](int rank) { return !rings_->released(rank, rank_, n); }});
+  rings_->reclaim(rank_, n);
 }
 
 bool LocalChannel::keeps(Ticket ticket) const noexcept {

@@ -10,21 +10,36 @@ Rings::Rings(int ranks) : rings_(static_cast<size_t>(ranks)), open_(ranks) {}
 void Rings::open(int rank, Purpose purpose) {
   Ring& own = ring(rank);
   own.purpose = purpose;
-  own.messages.resize(kSlots * rings_.size());
-  own.releases = std::vector<std::atomic<uint64_t>>(kSlots * rings_.size());
+  own.spare.reserve(kSlots);
+  own.releases = std::vector<std::atomic<uint8_t>>(kSlots * rings_.size());
 }
 
 bool Rings::has_room(int rank, uint64_t sequence) const noexcept {
   return sequence < kSlots || drained(rank, sequence - kSlots);
 }
 
+// The memory of messages goes from exchanges that are reclaimed to later ones: there is as much as the rank has in
+// flight at once, however quick its peers are.
+void Rings::prepare(int rank, uint64_t sequence, std::span<const ConstBytes> send) {
+  Ring& own = ring(rank);
+  Slot& slot = own.slots[slot_of(sequence)];
+  const auto same = [&](ConstBytes message) {
+    return message.data() == send[0].data() && message.size() == send[0].size();
+  };
+  slot.to_all = std::all_of(send.begin(), send.end(), same);
+  slot.message = send[0];
+  if (slot.to_all) return;
+  if (slot.messages.empty() && !own.spare.empty()) {
+    slot.messages.swap(own.spare.back());
+    own.spare.pop_back();
+  }
+  slot.messages.assign(send.begin(), send.end());
+}
+
 void Rings::publish(int rank, uint64_t sequence, const Operation& operation,
-                    std::span<const ConstBytes> send,
                     std::shared_ptr<const void> keep_alive) noexcept {
   Ring& own = ring(rank);
   Slot& slot = own.slots[slot_of(sequence)];
-  std::copy(send.begin(), send.end(),
-            own.messages.begin() + static_cast<std::ptrdiff_t>(entry(sequence, 0)));
   slot.operation = operation;
   slot.keep_alive = std::move(keep_alive);
   slot.readers.store(static_cast<uint32_t>(rings_.size()), std::memory_order_relaxed);
@@ -48,23 +63,34 @@ bool Rings::arrived(uint64_t sequence) const noexcept {
 }
 
 ConstBytes Rings::message(int from, int to, uint64_t sequence) const noexcept {
-  return ring(from).messages[entry(sequence, to)];
+  const Slot& slot = ring(from).slots[slot_of(sequence)];
+  return slot.to_all ? slot.message : slot.messages[static_cast<size_t>(to)];
 }
 
 void Rings::release(int reader, uint64_t sequence) noexcept {
+  // Nobody posts an exchange whose slot holds one that it has not released: this was released.
+  if (ring(reader).posted.load() > sequence + kSlots) return;
   for (int sender = 0; sender < ranks(); ++sender) {
     if (posted(sender, sequence)) release_one(reader, sender, sequence);
   }
 }
 
+void Rings::reclaim(int rank, uint64_t sequence) noexcept {
+  Ring& own = ring(rank);
+  Slot& slot = own.slots[slot_of(sequence)];
+  if (slot.messages.empty()) return;
+  own.spare.push_back(std::move(slot.messages));  // there is room for those of all slots
+  slot.messages.clear();
+}
+
 void Rings::release_one(int reader, int sender, uint64_t sequence) noexcept {
   Ring& from = ring(sender);
-  std::atomic<uint64_t>& mark = from.releases[entry(sequence, reader)];
+  std::atomic<uint8_t>& mark = from.releases[entry(sequence, reader)];
   // A second release, also one that comes when the slot holds a later exchange, changes nothing.
-  uint64_t known = mark.load();
+  uint8_t known = mark.load();
   do {
-    if (known > sequence) return;
-  } while (!mark.compare_exchange_weak(known, sequence + 1));
+    if (reached(known, sequence)) return;
+  } while (!mark.compare_exchange_weak(known, round_of(sequence)));
   Slot& slot = from.slots[slot_of(sequence)];
   if (slot.readers.fetch_sub(1) != 1) return;
   slot.keep_alive.reset();
@@ -97,7 +123,7 @@ bool Rings::posted(int rank, uint64_t sequence) const noexcept {
 bool Rings::closed(int rank) const noexcept { return ring(rank).closed.load(); }
 
 bool Rings::released(int reader, int sender, uint64_t sequence) const noexcept {
-  return ring(sender).releases[entry(sequence, reader)].load() > sequence;
+  return reached(ring(sender).releases[entry(sequence, reader)].load(), sequence);
 }
 
 const Operation& Rings::operation(int rank, uint64_t sequence) const noexcept {

@@ -28,15 +28,16 @@ class Rings {
  public:
   explicit Rings(int ranks);
 
-  // Makes room for the rank's messages; before its other calls.
+  // Makes room for the marks of the rank's readers; before its other calls.
   void open(int rank, Purpose purpose);
 
   // False while the slot of exchange `sequence` is still read by somebody.
   bool has_room(int rank, uint64_t sequence) const noexcept;
-  // Puts exchange `sequence` (the rank's next) where peers can compare it. It cannot be received
-  // yet.
+  // Makes room for the messages of exchange `sequence` (the rank's next), where there is room for it.
+  void prepare(int rank, uint64_t sequence, std::span<const ConstBytes> send);
+  // Puts it, when it is prepared, where peers can compare it. It cannot be received yet.
   void publish(int rank, uint64_t sequence, const Operation& operation,
-               std::span<const ConstBytes> send, std::shared_ptr<const void> keep_alive) noexcept;
+               std::shared_ptr<const void> keep_alive) noexcept;
   // Counts the rank in; the last one wakes who waits for the exchange.
   void arrive(int rank, uint64_t sequence) noexcept;
 
@@ -47,6 +48,8 @@ class Rings {
   // The reader is done with every published message of the exchange. Any thread.
   void release(int reader, uint64_t sequence) noexcept;
   bool drained(int sender, uint64_t sequence) const noexcept;
+  // The rank knows that its exchange is drained.
+  void reclaim(int rank, uint64_t sequence) noexcept;
 
   // The rank will neither post nor read any more: peers' messages to it count as released. Its own
   // stay readable. True for the last rank of all.
@@ -69,18 +72,29 @@ class Rings {
     std::shared_ptr<const void> keep_alive;
     std::atomic<uint32_t> readers{0};  // who have not released it
     std::atomic<uint64_t> drained{0};  // number of exchanges up to the last one that all released
+    bool to_all = false;               // do all readers get the same message?
+    ConstBytes message;                // that one
+    std::vector<ConstBytes> messages;  // by reader, where they differ
   };
   struct alignas(64) Ring {
     WakeUp wake_up;
     Purpose purpose{};
     std::array<Slot, kSlots> slots;
-    std::vector<ConstBytes> messages;             // slot x reader
-    std::vector<std::atomic<uint64_t>> releases;  // slot x reader: released exchange + 1
-    std::atomic<uint64_t> posted{0};              // number of exchanges
+    std::vector<std::vector<ConstBytes>> spare;  // memory of messages; the sender's alone
+    std::vector<std::atomic<uint8_t>> releases;  // slot x reader: round_of() the released exchange
+    std::atomic<uint64_t> posted{0};             // number of exchanges
     std::atomic<bool> closed{false};
   };
 
   static size_t slot_of(uint64_t sequence) noexcept { return sequence % kSlots; }
+  // Counts the exchanges of a slot. A reader's mark is at the round of the slot's exchange or one before it,
+  // so that the lowest bits tell.
+  static uint8_t round_of(uint64_t sequence) noexcept {
+    return static_cast<uint8_t>(sequence / kSlots + 1);
+  }
+  static bool reached(uint8_t mark, uint64_t sequence) noexcept {
+    return static_cast<int8_t>(static_cast<uint8_t>(mark - round_of(sequence))) >= 0;
+  }
   size_t entry(uint64_t sequence, int reader) const noexcept {
     return slot_of(sequence) * rings_.size() + static_cast<size_t>(reader);
   }
