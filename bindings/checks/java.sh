@@ -118,6 +118,9 @@ java_example() (
   (($(wc -l <examples/java/src/main/java/org/example/Dlrm.java) <= 200)) && cp -r examples/java "$user/dlrm" && cd "$user/dlrm" &&
     maven -Dshardrec.repository="$work/repository" -Dshardrec.platform="linux-$(uname -m)" package || return
   java -Xcheck:jni -cp "target/dlrm.jar:target/lib/*" org.example.First | grep '^last losses: ' || return
+  local small=(java -Xmx64m -Xms16m -XX:+UseSerialGC -XX:ReservedCodeCacheSize=32m -XX:MaxMetaspaceSize=64m
+    -XX:CompressedClassSpaceSize=32m -XX:-CreateCoredumpOnCrash "-XX:ErrorFile=$user/error.log" -cp "target/dlrm.jar:target/lib/*")
+  ends_under_limits 300 1400 50 "${small[@]}" org.example.First || return
   dlrm=(java -Xcheck:jni -cp "target/dlrm.jar:target/lib/*" org.example.Dlrm)
   for what in train resume serve; do "${dlrm[@]}" $what "$user/run" || return; done | tee "$user/said" && cat >"$user/bounds" <<END || return
 step 50, 2 ranks: 0.71 0.75

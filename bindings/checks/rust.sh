@@ -45,7 +45,7 @@ rust_example() {
   rm -rf "$folder" && cp -r examples/rust "$folder" && rm -f "$folder/Cargo.lock" && mkdir "$run" || return
   (cd "$folder" && rustfmt --check src/main.rs src/bin/first.rs build.rs && cargo clippy --offline "${registry[@]}" -- -D warnings &&
     cargo build --offline "${registry[@]}" && grep -q '^#!\[forbid(unsafe_code)\]' src/main.rs) &&
-    "$CARGO_TARGET_DIR/debug/first" | grep '^last losses: ' || return
+    "$CARGO_TARGET_DIR/debug/first" | grep '^last losses: ' && ends_under_limits 20 1000 40 "$CARGO_TARGET_DIR/debug/first" || return
   same_run() { "$build/bin/shardrec" inspect "$1" --diff "$2" | tail -n 1 | grep '^the same: '; }  # DIR DIR
   local dlrm=$CARGO_TARGET_DIR/debug/dlrm launch=("$build/bin/shardrec" launch --nproc)
   "$build/bin/dlrm_cpp" train "$run/cpp" && "$dlrm" train "$run/threads" && same_run "$run/threads" "$run/cpp" &&
@@ -53,6 +53,7 @@ rust_example() {
     "$build/bin/dlrm_cpp" resume "$run/cpp" && "$dlrm" resume "$run/threads" && same_run "$run/threads" "$run/cpp" &&
     "${launch[@]}" 3 -- "$dlrm" resume "$run/gloo" && same_run "$run/gloo" "$run/cpp" || return
   "$dlrm" serve "$run/gloo" | tee "$run/served" || return
+  ends_under_limits 100 1000 50 "$dlrm" serve "$run/gloo" || return
   read -r step auc < <(sed -nE 's/^serving step ([0-9]+): test AUC (0\.[0-9]{4})$/\1 \2/p' "$run/served")
   [[ $step == 100 ]] && awk -v auc="$auc" 'BEGIN { exit !(auc > 0.7) }'
 }

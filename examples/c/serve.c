@@ -178,7 +178,7 @@ static void end(service *all) {
 int main(int argc, char **argv) {
   service all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
   const int port = argc > 2 ? atoi(argv[2]) : 0, wanted = argc > 3 ? atoi(argv[3]) : 4;
-  int started = 0, taken = 0;
+  int started = 0, failed = 0, taken = 0;
   sigset_t ends;
   if (argc < 2 || argc > 4 || port < 0 || port > 65535 || wanted < 1 || wanted > MOST_THREADS) {
     fprintf(stderr, "usage: serve_c DIR [PORT [THREADS]], at most %d threads\n", MOST_THREADS);
@@ -187,17 +187,22 @@ int main(int argc, char **argv) {
   sigemptyset(&ends), sigaddset(&ends, SIGINT), sigaddset(&ends, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ends, NULL); /* of all threads: sigwait takes them */
   worker *workers = calloc((size_t)wanted, sizeof *workers);
+  if (!workers) fprintf(stderr, "there is no memory for %d threads\n", wanted);
   if (!workers || !open_model(&all, argv[1]) || !listen_on(&all, port)) return 1;
   for (int t = 0; t < MOST_THREADS; ++t) all.peers[t] = -1;
-  for (; started < wanted; ++started) {
+  for (; started < wanted && !failed; started += !failed) {
     workers[started].all = &all, workers[started].index = started;
-    if (pthread_create(&workers[started].thread, NULL, serve, &workers[started])) break;
+    failed = pthread_create(&workers[started].thread, NULL, serve, &workers[started]);
   }
-  if (started == wanted) sigwait(&ends, &taken);
+  if (failed) {
+    fprintf(stderr, "thread %d of %d does not start: %s\n", started + 1, wanted, strerror(failed));
+  } else {
+    sigwait(&ends, &taken);
+  }
   end(&all);
   for (int t = 0; t < started; ++t) pthread_join(workers[t].thread, NULL);
   close(all.listener);
   shardrec_scorer_destroy(&all.scorer);
   free(workers);
-  return started < wanted;
+  return failed != 0;
 }

@@ -71,6 +71,12 @@ void Running::interrupt() const { kill(process_, SIGINT); }
 void Running::terminate() const { kill(process_, SIGTERM); }
 void Running::kill_at_once() const { kill(process_, SIGKILL); }
 
+bool Running::has_ended() const {
+  siginfo_t ended{};
+  return waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == process_;
+}
+
 Finished Running::wait(double seconds) {
   int status = 0;
   std::string hung;

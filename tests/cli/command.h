@@ -47,6 +47,7 @@ class Running {
   void terminate() const;     // SIGTERM
   void kill_at_once() const;  // SIGKILL, to it alone
   [[nodiscard]] std::string err() const { return read_file(err_path_); }
+  [[nodiscard]] bool has_ended() const;
   // After so long it is ended, with all that it started; err says what they were doing.
   Finished wait(double seconds = 300);
 
