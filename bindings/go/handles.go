@@ -73,7 +73,8 @@ func controlled(ctx context.Context, call func(control *capi.Handle) error) erro
 
 type controlKey struct{}
 
-// WithControl gives a long call a control, whose Progress other goroutines may ask for meanwhile.
+// WithControl gives a long call a control, whose Progress other goroutines may ask for meanwhile. Of
+// [Checkpoint.CommitBegin] it goes on to count and cancel after the call has returned, which the end of a context does not.
 func WithControl(ctx context.Context, control *Control) context.Context {
 	return context.WithValue(ctx, controlKey{}, control)
 }

@@ -462,9 +462,9 @@ type Mesh struct{ handle }
 //   - options: kind MESH (PLACEMENT) or nil. Both are the same on all ranks.
 //
 // It keeps what it needs of comm and ends with it (abort, close, a dead peer).
-// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (a size that does not divide
-// the ranks: on all ranks alike; options or out: only this rank), [ErrDisagreement] (sizes or placements
-// differ), [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// Collective, blocking. What one rank gets wrong in options or out is every rank's error. Errors:
+// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrDisagreement] (sizes or placements differ), [ErrMismatch],
+// [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewMesh(comm *Comm, shardingGroupSize int, options *MeshOptions) (*Mesh, error) {
 	return opened[Mesh](capi.Mesh_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -1691,6 +1691,44 @@ func (c *Checkpoint) SetTensor(name string, tensor Tensor) error {
 // [ErrPeerFailed], [ErrTimeout], [ErrAborted] (these three: the checkpoint may be there or not, whole). Since 0.1.
 func (c *Checkpoint) Commit(ctx context.Context, step int) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_commit(c.raw(), int64(step), control) })
+}
+
+// CommitBegin is shardrec_checkpoint_commit_begin.
+//
+// Begins a commit whose files a thread of the library writes while the caller goes on;
+// [Checkpoint.CommitWait] ends it. They are, byte for byte, those that [Checkpoint.Commit]
+// would have written in place of this call. Layers, parameters and tensors are copied here; rows of tables
+// are copied when they are about to change, each once, and only until they are written, so that a step
+// takes somewhat longer meanwhile. Tables on a device are copied to the host's memory here.
+// Until the commit is over, all that was added may be used, changed and destroyed (steps, writing of rows,
+// sync of replicas, learning rates, step numbers), and names may be added and set for later commits; but
+// [ErrInvalidState] are commit, commit_begin, open and load of this handle, and, by other handles too, load and
+// commit_begin of its collections. Destroying the checkpoint handle gives the commit up: what was written
+// is removed, without waiting for it; until that is done other commits to the directory are [ErrInvalidState].
+// step, and what must be so: as [Checkpoint.Commit]. control: nil allowed; counts this rank's
+// bytes and cancels until the commit is over. Temporary memory: layers, parameters, tensors, a bit per row, and
+// rows that change before they are written, at most the tables (counted by SHARDREC_STAT_BYTES_BUFFERS);
+// where a row cannot be copied the commit fails ([ErrOutOfMemory] from commit_wait), and not the step.
+// Collective, blocking (setup deadline) until the copies are made. After an error no commit is under way.
+// Errors: as [Checkpoint.Commit]. Since 0.2.
+func (c *Checkpoint) CommitBegin(ctx context.Context, step int) error {
+	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_commit_begin(c.raw(), int64(step), control) })
+}
+
+// CommitWait is shardrec_checkpoint_commit_wait.
+//
+// Waits for the end of a commit that was begun, and makes it the newest checkpoint. timeoutMs: how long
+// this rank waits for its own files; 0: it asks only; negative: until they are written. Ranks may give
+// different ones. out_done: 1 when the checkpoint is there, 0 when files of some rank are not yet written, the
+// same on all ranks: then this is called again. May be called by another thread than the one that trains.
+// Collective; peers wait for each other, at most until the setup deadline. After an error the commit is
+// over, and as [Checkpoint.Commit] says of errors; what was added can be used as before.
+// Errors: as [Checkpoint.Commit], whichever rank failed to write its files; [ErrInvalidState] (no commit is
+// under way), [ErrInvalidArgument] (out_done; the commit goes on). Since 0.2.
+func (c *Checkpoint) CommitWait(timeoutMs int) (bool, error) {
+	var outDone int32
+	err := capi.Checkpoint_commit_wait(c.raw(), int32(timeoutMs), &outDone)
+	return outDone != 0, err
 }
 
 // Open is shardrec_checkpoint_open.

@@ -218,6 +218,14 @@ func TestCheckpoints(t *testing.T) {
 		weight[0] = 9
 		err = errors.Join(err, checkpoint.Open(5), checkpoint.Load(ctx), checkpoint.GetTensor("position", 1, Vector(position)), checkpoint.Verify(ctx))
 		ok(t, must(checkpoint.Info()).Step == 5 && must(checkpoint.Info()).Tensors == 2 && weight[0] == 1 && position[0] == 1, weight, position)
+		err = errors.Join(err, checkpoint.CommitBegin(ctx, 6))
+		weight[0] = 9 // is 1 in what was begun
+		ok(t, must(checkpoint.CommitWait(-1)))
+		err = errors.Join(err, checkpoint.Open(6), checkpoint.Load(ctx))
+		ok(t, weight[0] == 1, weight)
+		_, failure := checkpoint.CommitWait(0)
+		ok(t, errors.Is(failure, ErrInvalidState), failure)
+		err = errors.Join(err, checkpoint.Open(5))
 		info, failure := checkpoint.TensorInfo("position", 1)
 		ok(t, info.Dtype == DtypeInt64 && len(info.Shape) == 1 && info.Shape[0] == 1 && info.Bytes == 8, info, failure)
 		saved, boxes, layers := must(checkpoint.Model("tables")), must(checkpoint.Plan("tables")), must(checkpoint.Mlp("layers", nil))

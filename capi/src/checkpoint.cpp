@@ -164,6 +164,27 @@ shardrec_status shardrec_checkpoint_commit(shardrec_checkpoint* checkpoint, int6
   });
 }
 
+shardrec_status shardrec_checkpoint_commit_begin(shardrec_checkpoint* checkpoint, int64_t step,
+                                                 shardrec_control* control) {
+  return guard([&] {
+    collective("commit_begin", checkpoint, [&](CheckpointObject& object) {
+      std::optional<Entered> added;
+      object.session.commit_begin(step, [&] { return enter_added(object, control, added); });
+    });
+  });
+}
+
+shardrec_status shardrec_checkpoint_commit_wait(shardrec_checkpoint* checkpoint, int32_t timeout_ms,
+                                                int32_t* out_done) {
+  return guard([&] {
+    collective("commit_wait", checkpoint, [&](CheckpointObject& object) {
+      const bool done =
+          object.session.commit_wait(timeout_ms, [&] { require_out(out_done, "out_done"); });
+      *out_done = done ? 1 : 0;
+    });
+  });
+}
+
 shardrec_status shardrec_checkpoint_open(shardrec_checkpoint* checkpoint, int64_t step) {
   return guard([&] {
     collective("open", checkpoint, [&](CheckpointObject& object) { object.session.open(step); });

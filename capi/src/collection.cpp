@@ -235,8 +235,8 @@ shardrec_status shardrec_collection_plan(const shardrec_collection* collection,
   return guard([&] {
     const auto use = enter(collection, Access::kShared);
     require_out(out, "out");
-    create(out, std::make_shared<PlanObject>(plan::PlannedModel{
-                    .model = use->collection().model(), .plan = use->tables->plan()}));
+    create(out, std::make_shared<PlanObject>(plan::PlannedModel{.model = use->collection().model(),
+                                                                .plan = use->tables->plan()}));
   });
 }
 

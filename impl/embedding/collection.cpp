@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/collective/agree.h"
+#include "compute/booked_memory.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/probe/profile_cache.h"
 #include "embedding/batch/operations_scope.h"
@@ -97,7 +98,8 @@ StepContext Collection::context() {
           .shards = shards_,
           .settings = *settings_,
           .counters = counters_,
-          .ordered = *ordered_};
+          .ordered = *ordered_,
+          .snapshot = snapshot_};
 }
 
 // The same on all ranks, where the option is: one process has all ranks or none has.
@@ -120,6 +122,25 @@ int64_t Collection::table_bytes() const {
   size_t bytes = 0;
   for (const Shard& shard : shards_) bytes += shard.memory();
   return static_cast<int64_t>(bytes);
+}
+
+std::shared_ptr<Snapshot> Collection::take_snapshot(bool none) {
+  require_no_snapshot("commit_begin");
+  auto taken = std::make_shared<Snapshot>(
+      layout(), shards_, *backend_, compute::book(compute::cpu_memory(), counters_.buffer_bytes),
+      none);
+  snapshot_.put(taken);
+  return taken;
+}
+
+void Collection::require_no_snapshot(const char* call) {
+  if (snapshot_.current() == nullptr) return;
+  core::fail(
+      SHARDREC_INVALID_STATE,
+      core::sentence(call,
+                     " was called while a commit of the collection's tables is being written: call"
+                     " shardrec_checkpoint_commit_wait until it is over"),
+      {.operation = call});
 }
 
 void Collection::require_whole() const {

@@ -23,6 +23,7 @@
 #include "embedding/tables/layout.h"
 #include "embedding/tables/settings.h"
 #include "embedding/tables/shard.h"
+#include "embedding/tables/snapshot.h"
 #include "plan/model/model.h"
 #include "plan/plan.h"
 #include "shardrec/collection.h"
@@ -76,6 +77,13 @@ class Collection {
   void require_whole() const;
   // The same, for a call that takes part in exchanges: throws also what killed the communicator.
   void check_before(const char* call) const;
+  // Of the tables as they are now; none: of nothing, on a rank that writes no rows. Its reader ends it. Throws
+  // INVALID_STATE where there is one already, OUT_OF_MEMORY.
+  std::shared_ptr<Snapshot> take_snapshot(bool none);
+  // Throws INVALID_STATE while there is a snapshot.
+  void require_no_snapshot(const char* call);
+  // Who changes rows tells it.
+  SnapshotPlace& snapshot() { return snapshot_; }
   OrderedChannel& ordered() { return *ordered_; }
   // For the stages of its lookups' steps, which it outlives.
   StepContext context();
@@ -102,6 +110,7 @@ class Collection {
   std::unique_ptr<comm::BodyCarrier> bodies_;
   std::unique_ptr<OrderedChannel> ordered_;
   std::vector<Shard> shards_;
+  SnapshotPlace snapshot_;
   std::unique_ptr<TrainingSettings> settings_;
   std::unique_ptr<Update> update_;
 

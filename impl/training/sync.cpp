@@ -111,6 +111,8 @@ void ReplicaSync::average_pieces(embedding::Collection& collection) {
                                       .to = {piece.at_row(first), piece.element, piece.stride},
                                       .rows = rows,
                                       .width = width};
+      const embedding::RowChange change(collection.snapshot());
+      change.keep_range(piece.shard, first, rows);
       backend.transfer().copy_from_host({&back, 1});
     }
   }

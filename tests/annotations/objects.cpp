@@ -228,6 +228,9 @@ void Objects::good(const char* name, shardrec_checkpoint*& out) {
     EXPECT_OK(shardrec_checkpoint_set_tensor(checkpoint_, "state", &state));
     EXPECT_OK(shardrec_checkpoint_commit(checkpoint_, 0, nullptr));
     EXPECT_OK(shardrec_checkpoint_open(checkpoint_, -1));
+    if (in("shardrec_checkpoint_commit_wait")) {
+      EXPECT_OK(shardrec_checkpoint_commit_begin(checkpoint_, 1, nullptr));
+    }
   }
   out = checkpoint_;
 }

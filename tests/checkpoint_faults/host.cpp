@@ -8,6 +8,7 @@
 // WORK:
 //   commit   goes on from the newest checkpoint by one step and commits it, under the fault. Prints
 //            the commit's status and the number of calls. Exit code 0: committed; 3: an error.
+//   background  the same with a commit in the background, during which a step is taken.
 //   commits  a commit for each AT-th call that a commit makes, with the fault at that call: each
 //            succeeds or leaves the checkpoint before as the newest. Exit code 0: all was as
 //            promised.
@@ -78,7 +79,15 @@ int commit_once(Comm& comm, const Work& work) {
   if (victim) file_faults::start(work.root, work.fault, work.at);
   comm.barrier();
   std::string sentence;
-  const shardrec_status status = status_of([&] { training.commit(); }, &sentence);
+  const shardrec_status status = status_of(
+      [&] {
+        if (work.name == "background") {
+          training.commit_while_training();
+        } else {
+          training.commit();
+        }
+      },
+      &sentence);
   comm.barrier();
   if (victim) {
     const long calls = file_faults::stop();
@@ -169,7 +178,7 @@ void load_at_each_call(Comm& comm, const Work& work) {
 }
 
 int run(Comm& comm, const Work& work) {
-  if (work.name == "commit") return commit_once(comm, work);
+  if (work.name == "commit" || work.name == "background") return commit_once(comm, work);
   if (work.name == "commits") {
     commit_at_each_call(comm, work);
   } else if (work.name == "loads") {

@@ -19,6 +19,7 @@ struct Plan {
   long stride = 1;  // of the calls at which a process is killed; from the last one on
   std::vector<int> victims = {0};
   int64_t first_step = 1;  // 0: the first commit of all is killed
+  std::string work = "commit";
 };
 
 // Returns whether the new checkpoint was there.
@@ -55,8 +56,11 @@ void kill_at_each_call(const Plan& plan) {
   int before = 0;
   int after = 0;
   for (const int victim : plan.victims) {
-    JobOptions options{
-        .root = scratch.path("run"), .shape = plan.shape, .ranks = plan.ranks, .victim = victim};
+    JobOptions options{.work = plan.work,
+                       .root = scratch.path("run"),
+                       .shape = plan.shape,
+                       .ranks = plan.ranks,
+                       .victim = victim};
     copy_root(base, options.root);
     Job counted(options);
     ASSERT_TRUE(counted.wait()) << counted.output();
@@ -87,7 +91,20 @@ TEST(AKilledCommit, OfFourProcesses) {
 TEST(AKilledCommit, OfAMeshOfProcesses) {
   kill_at_each_call({.shape = {4, 2}, .ranks = Ranks::kProcesses, .stride = 23, .victims = {0, 1}});
 }
+TEST(AKilledCommit, InTheBackgroundOfTwoThreads) {
+  kill_at_each_call({.shape = {2, 2}, .stride = 3, .work = "background"});
+}
+TEST(AKilledCommit, InTheBackgroundOfAMeshOfProcesses) {
+  kill_at_each_call({.shape = {4, 2},
+                     .ranks = Ranks::kProcesses,
+                     .stride = 23,
+                     .victims = {0, 1},
+                     .work = "background"});
+}
 
+TEST(DISABLED_AKilledCommit, InTheBackgroundOfTwoThreads) {
+  kill_at_each_call({.shape = {2, 2}, .work = "background"});
+}
 TEST(DISABLED_AKilledCommit, OfTwoThreads) { kill_at_each_call({.shape = {2, 2}}); }
 TEST(DISABLED_AKilledCommit, OfTwoThreadsAfterEachCall) {
   kill_at_each_call({.shape = {2, 2}, .fault = Fault::kKillAfter});

@@ -155,6 +155,13 @@ void Training::commit() {
   checkpoint_->commit(steps_);
 }
 
+void Training::commit_while_training() {
+  checkpoint_->set_tensor("position", std::vector<int64_t>{steps_, 100 + comm_.rank()});
+  checkpoint_->commit_begin(steps_);
+  train();
+  checkpoint_->commit_wait();
+}
+
 uint64_t Training::digest() {
   std::vector<float> all;
   const auto read = [&](int32_t table, shardrec_table_part part, int64_t width) {

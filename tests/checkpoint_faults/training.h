@@ -37,6 +37,8 @@ class Training {
   void train();  // a step
   int64_t steps() const { return steps_; }
   void commit();  // as number steps()
+  // The same in the background, while a step is taken beyond it.
+  void commit_while_training();
 
   // Of the tables with their states, of the layers' and the host's parameters, and of the number of
   // steps. Collective; the same on all ranks.

@@ -30,6 +30,24 @@ Contents Gathering::to_save(const HostTensors& tensors) const {
   return contents;
 }
 
+std::unique_ptr<Frozen> Gathering::freeze(Contents& contents) const {
+  auto frozen = std::make_unique<Frozen>();
+  for (ItemContents& item : contents.items) frozen->add(item);
+  for (size_t c = 0; const auto& [name, tables] : tables_) {
+    frozen->add(*tables, contents.collections[c++]);
+  }
+  return frozen;
+}
+
+uint64_t Gathering::bytes_to_freeze(const Contents& contents) const {
+  uint64_t bytes = 0;
+  for (const ItemContents& item : contents.items) bytes += checkpoint::bytes_to_freeze(item);
+  for (size_t c = 0; const auto& [name, tables] : tables_) {
+    bytes += checkpoint::bytes_to_freeze(*tables, contents.collections[c++]);
+  }
+  return bytes;
+}
+
 Contents Gathering::to_load() const {
   require_any(false);
   Contents contents;

@@ -4,6 +4,8 @@
 // nobody else uses it. Thread rule: one thread at a time.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "checkpoint/contents/collection_contents.h"
 #include "checkpoint/contents/contents.h"
 #include "checkpoint/contents/ddp_parameters.h"
+#include "checkpoint/contents/frozen.h"
 #include "checkpoint/contents/host_tensors.h"
 #include "checkpoint/contents/layers.h"
 #include "dense/ddp/ddp.h"
@@ -28,6 +31,10 @@ class Gathering {
   // added, then the host tensors by name. Throws INVALID_STATE where there is none of all that, and
   // what contents_to_save() does.
   Contents to_save(const HostTensors& tensors) const;
+  // Makes such contents independent of what was added: it may change while they are written, as long as the
+  // result is there. Throws what Frozen::add() does. bytes_to_freeze(): what that takes of the host's memory.
+  std::unique_ptr<Frozen> freeze(Contents& contents) const;
+  uint64_t bytes_to_freeze(const Contents& contents) const;
   // What a load fills; host tensors are read one by one instead. Throws INVALID_STATE where nothing
   // was added.
   Contents to_load() const;

@@ -60,12 +60,14 @@ void for_each_chunk(const BoxTensor& box,
     const int64_t rows = std::min(height, box.cells.rows - row);
     const std::byte* first = box.at_row(box.cells.row + row);
     const auto bytes = static_cast<size_t>(rows * row_bytes);
-    if (box.backend == nullptr && box.compact()) {
+    if (box.reader == nullptr && box.backend == nullptr && box.compact()) {
       take({first, bytes});
       continue;
     }
     buffer.resize(bytes);
-    if (box.backend == nullptr) {
+    if (box.reader != nullptr) {
+      box.reader->read(row, rows, buffer.data());
+    } else if (box.backend == nullptr) {
       copy_rows(first, box.stride * box.layout.element_bytes(), buffer.data(), row_bytes, rows,
                 row_bytes);
     } else {

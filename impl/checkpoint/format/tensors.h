@@ -33,6 +33,21 @@ struct PartLayout {
   bool operator==(const PartLayout&) const = default;
 };
 
+// Gives the rows of a box that is saved, where the memory of the box may change meanwhile.
+class RowReader {
+ public:
+  virtual ~RowReader() = default;
+  RowReader(const RowReader&) = delete;
+  RowReader& operator=(const RowReader&) = delete;
+
+  // Rows [first, first + rows), counted from the box's first, one behind the other. A box is read once, from
+  // its first row to its last.
+  virtual void read(int64_t first, int64_t rows, std::byte* to) = 0;
+
+ protected:
+  RowReader() = default;
+};
+
 // A box of a table of this rank. For a state that is one value per row, the columns of `cells` are those
 // over which it is taken: all of them for ROW statistics, the box's for SHARD statistics; it is loaded only
 // from a state over the same columns.
@@ -45,6 +60,8 @@ struct BoxTensor {
   int64_t stride = 0;         // elements from row to row: >= layout.row_width(cells.cols)
   // The back end in whose memory it is, where the host does not reach that; null: the host does.
   compute::Backend* backend = nullptr;
+  // Saving reads the rows here and not at data, where there is one.
+  RowReader* reader = nullptr;
 
   // Are its rows one behind the other?
   bool compact() const { return stride == layout.row_width(cells.cols); }

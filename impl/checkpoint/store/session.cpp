@@ -3,6 +3,7 @@
 #include "checkpoint/write/save.h"
 #include "comm/collective/agree.h"
 #include "core/error.h"
+#include "embedding/room.h"
 
 namespace shardrec::checkpoint {
 namespace {
@@ -37,6 +38,7 @@ void Session::commit(int64_t step, core::FunctionRef<Request()> request) {
   Request own;
   Contents contents;
   comm::agree(group.collectives, preparing("commit"), [&] {
+    require_none_begun("commit");
     require_step(step, 0, "0 or more");
     own = request();
     contents = own.gathering->to_save(tensors_);
@@ -45,10 +47,84 @@ void Session::commit(int64_t step, core::FunctionRef<Request()> request) {
   commit_step(group, root_, step, keep_, contents, lineage_, own.control.get());
 }
 
+void Session::commit_begin(int64_t step, core::FunctionRef<Request()> request) {
+  const Group group = channels_.group();
+  Request own;
+  FrozenContents frozen;
+  comm::agree(group.collectives, preparing("commit_begin"), [&] {
+    require_none_begun("commit_begin");
+    require_step(step, 0, "0 or more");
+    own = request();
+    frozen.contents = own.gathering->to_save(tensors_);
+  });
+  require_same_directory(group, "commit_begin", root_);
+  require_room(group, own.gathering->bytes_to_freeze(frozen.contents));
+  std::unique_ptr<BackgroundCommit> begun;
+  comm::agree(group.collectives, preparing("commit_begin"), [&] {
+    auto commit = std::make_unique<StepCommit>(root_, step, keep_);
+    frozen.frozen = own.gathering->freeze(frozen.contents);
+    begun = std::make_unique<BackgroundCommit>(std::move(commit), std::move(frozen), own.control);
+  });
+  begun->begin(group, lineage_);
+  begun_ = std::move(begun);
+}
+
+bool Session::commit_wait(int64_t timeout_ms, core::FunctionRef<void()> check) {
+  const Group group = channels_.group();
+  bool begins = true;
+  try {
+    comm::agree(group.collectives, preparing("commit_wait"), [&] {
+      check();
+      if (begun_ != nullptr) return;
+      core::fail(SHARDREC_INVALID_STATE,
+                 "no commit is under way: call shardrec_checkpoint_commit_begin first");
+    });
+    begins = false;
+    if (!begun_->wait(group, communicator_, preparing("commit_wait"), timeout_ms, lineage_)) {
+      return false;
+    }
+  } catch (const comm::AgreedError&) {
+    if (!begins) begun_.reset();
+    throw;
+  } catch (...) {
+    begun_.reset();  // nobody is there to end it with
+    throw;
+  }
+  begun_.reset();
+  return true;
+}
+
+void Session::require_none_begun(const char* call) const {
+  if (begun_ == nullptr) return;
+  core::fail(SHARDREC_INVALID_STATE,
+             core::sentence(call,
+                            " was called while a commit is under way: call"
+                            " shardrec_checkpoint_commit_wait until it is over"),
+             {.operation = call});
+}
+
+// Copies for a commit in the background are asked for by all ranks together, as tables are when they are made.
+void Session::require_room(const Group& group, uint64_t bytes) {
+  const embedding::GatheredNeeds needs(group.collectives, preparing("commit_begin"), group.rank,
+                                       bytes);
+  comm::agree(group.collectives, preparing("commit_begin"), [&] {
+    try {
+      needs.check();
+    } catch (const core::Error& error) {
+      core::fail(error.status(),
+                 core::sentence("for copies that a commit in the background is written from, ",
+                                error.sentence(), "; shardrec_checkpoint_commit needs none"),
+                 error.parts());
+    }
+  });
+}
+
 void Session::open(int64_t step) {
   const Group group = channels_.group();
-  comm::agree(group.collectives, preparing("open"),
-              [&] { require_step(step, -1, "-1 for the newest, 0 or more"); });
+  comm::agree(group.collectives, preparing("open"), [&] {
+    require_none_begun("open");
+    require_step(step, -1, "-1 for the newest, 0 or more");
+  });
   require_same_directory(group, "open", root_);
   Lineage lineage;
   opened_ = open_step(group, root_, step, lineage);
@@ -60,6 +136,7 @@ void Session::load(core::FunctionRef<Request()> request) {
   Request own;
   Contents contents;
   comm::agree(group.collectives, preparing("load"), [&] {
+    require_none_begun("load");
     (void)opened();
     own = request();
     contents = own.gathering->to_load();

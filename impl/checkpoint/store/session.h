@@ -15,6 +15,7 @@
 #include "checkpoint/contents/host_tensors.h"
 #include "checkpoint/contents/names.h"
 #include "checkpoint/read/load.h"
+#include "checkpoint/store/background_commit.h"
 #include "checkpoint/store/store.h"
 #include "comm/communicator.h"
 #include "core/control.h"
@@ -33,7 +34,7 @@ class Session {
  public:
   // keep: as commit_step() has it. Not collective; all ranks make theirs in the same order.
   Session(comm::Communicator& communicator, std::string root, int64_t keep)
-      : channels_(communicator), root_(std::move(root)), keep_(keep) {}
+      : communicator_(communicator), channels_(communicator), root_(std::move(root)), keep_(keep) {}
 
   HostTensors& tensors() noexcept { return tensors_; }
   // Of everything that was added.
@@ -44,6 +45,11 @@ class Session {
   // rank's error, and nothing has begun. Beyond that they throw what store.h and load.h say, and
   // INVALID_STATE where load() or verify() comes before open().
   void commit(int64_t step, core::FunctionRef<Request()> request);
+  // The same in two parts: what was added is as it is at commit_begin(), and may change until commit_wait()
+  // returns true. Until then commit(), commit_begin(), open() and load() are INVALID_STATE. commit_wait()
+  // runs check() as the others run request(); timeout_ms, and what it returns: BackgroundCommit::wait().
+  void commit_begin(int64_t step, core::FunctionRef<Request()> request);
+  bool commit_wait(int64_t timeout_ms, core::FunctionRef<void()> check);
   void open(int64_t step);
   void load(core::FunctionRef<Request()> request);
   void verify(core::FunctionRef<std::shared_ptr<core::Control>()> control);
@@ -52,6 +58,10 @@ class Session {
   const Opened& opened() const;
 
  private:
+  void require_none_begun(const char* call) const;
+  void require_room(const Group& group, uint64_t bytes);
+
+  comm::Communicator& communicator_;  // outlives this
   GroupChannels channels_;
   std::string root_;
   int64_t keep_ = 0;
@@ -59,6 +69,7 @@ class Session {
   UsedNames names_;
   Lineage lineage_;
   std::optional<Opened> opened_;
+  std::unique_ptr<BackgroundCommit> begun_;  // null: no commit is under way
 };
 
 }  // namespace shardrec::checkpoint

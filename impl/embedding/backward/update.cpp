@@ -265,6 +265,10 @@ void Update::update_rows() {
     step.sums = statistics_.totals(s);
     step.statistic_columns = context_.layout.model().tables[table].dim;
   }
+  const RowChange change(context_.snapshot);
+  if (change) {
+    for (size_t s = 0; s < shards_.size(); ++s) change.keep(s, rows_of(s));
+  }
   context_.backend().rows().update_rows(row_steps_);
 }
 
@@ -283,6 +287,7 @@ void Update::rescale(uint64_t lookup, PhaseTimer& timer) {
   for (size_t s = 0; s < shards_.size(); ++s) {
     totals_[s] = norms_.shares(s) ? norms_.totals(s) : nullptr;
   }
+  const RowChange change(context_.snapshot);  // of rows that update_rows() has kept
   context_.backend().rows().rescale_rows(totals_);
 }
 

@@ -14,6 +14,7 @@
 #include "embedding/tables/options.h"
 #include "embedding/tables/settings.h"
 #include "embedding/tables/shard.h"
+#include "embedding/tables/snapshot.h"
 
 namespace shardrec::embedding {
 
@@ -26,6 +27,7 @@ struct StepContext {
   TrainingSettings& settings;
   Counters& counters;
   OrderedChannel& ordered;
+  SnapshotPlace& snapshot;  // asked before rows change
 
   compute::Backend& backend() const { return bodies.backend(); }
   const plan::Model& model() const { return layout.model(); }

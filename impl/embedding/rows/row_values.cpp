@@ -9,10 +9,9 @@ namespace {
 
 std::byte* bytes_of(float* data) { return static_cast<std::byte*>(static_cast<void*>(data)); }
 
-Shard& shard_of(Collection& collection, int32_t part) {
+size_t shard_of(const Collection& collection, int32_t part) {
   const auto own = collection.layout().parts_of(collection.layout().rank());
-  const auto at = std::lower_bound(own.begin(), own.end(), part) - own.begin();
-  return collection.shards()[static_cast<size_t>(at)];
+  return static_cast<size_t>(std::lower_bound(own.begin(), own.end(), part) - own.begin());
 }
 
 // Calls move(rows, how many were moved before) for rows in pieces of bounded size.
@@ -112,8 +111,11 @@ void narrow_rows(compute::Backend& backend, const Part& part, const Values& valu
 }
 
 StoredRows::StoredRows(Collection& collection, int32_t part, const Values& values)
-    : backend_(collection.backend()), element_(values.element) {
-  Shard& shard = shard_of(collection, part);
+    : backend_(collection.backend()),
+      snapshot_(collection.snapshot()),
+      shard_(shard_of(collection, part)),
+      element_(values.element) {
+  Shard& shard = collection.shards()[shard_];
   if (!values.by_row) {
     std::byte* const stored = values.state < 0
                                   ? shard.weights()
@@ -148,6 +150,12 @@ void StoredRows::copy_out(const RowNumbers& rows, std::byte* to) {
 }
 
 void StoredRows::copy_in(const RowNumbers& rows, const std::byte* from) {
+  const RowChange change(snapshot_);
+  if (rows.list != nullptr) {
+    change.keep(shard_, {rows.list, static_cast<size_t>(rows.count)});
+  } else {
+    change.keep_range(shard_, rows.first, rows.count);
+  }
   const size_t bytes = compute::element_bytes(element_);
   in_pieces(rows, message_width_ * bytes, [&](const RowNumbers& piece, int64_t before) {
     transfers_.clear();

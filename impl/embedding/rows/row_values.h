@@ -92,6 +92,8 @@ class StoredRows {
   };
 
   compute::Backend& backend_;
+  SnapshotPlace& snapshot_;
+  size_t shard_ = 0;
   compute::Element element_;
   size_t message_width_ = 0;  // elements of a row
   std::vector<Column> columns_;

@@ -68,6 +68,18 @@ Shard::Shard(const Layout& layout, int32_t part, compute::Memory& memory) : part
   }
 }
 
+std::vector<Sheet> Shard::sheets() const {
+  const auto width = static_cast<size_t>(width_);
+  std::vector<Sheet> sheets = {{weights_->data, element_, width}};
+  const auto add = [&](float* data, size_t columns) {
+    sheets.push_back(
+        {static_cast<std::byte*>(static_cast<void*>(data)), compute::Element::kFloat32, columns});
+  };
+  for (float* matrix : matrices_) add(matrix, width);
+  for (float* values : row_values_) add(values, 1);
+  return sheets;
+}
+
 void Shard::describe(compute::RowUpdate& job) const {
   job.element = element_;
   job.stride = static_cast<size_t>(width_);

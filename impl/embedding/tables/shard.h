@@ -11,6 +11,15 @@
 
 namespace shardrec::embedding {
 
+// A matrix of a shard, all of its rows side by side: its weights, or a state of its optimizer.
+struct Sheet {
+  std::byte* data = nullptr;
+  compute::Element element = compute::Element::kFloat32;
+  size_t width = 0;  // elements of a row
+
+  size_t row_bytes() const { return width * compute::element_bytes(element); }
+};
+
 class Shard {
  public:
   // Allocates; fill() gives the weights their initial values, the state is 0.
@@ -45,6 +54,12 @@ class Shard {
   // ... where it is one value per row: of columns()[range], [rows].
   float* row_values(size_t k, size_t range) const {
     return row_values_[(k - matrices_.size()) * columns_.size() + range];
+  }
+  // All of these: the weights, the matrices in their order, then the row values, by state and range.
+  std::vector<Sheet> sheets() const;
+  size_t sheet_of_matrix(size_t k) const { return 1 + k; }
+  size_t sheet_of_row_values(size_t k, size_t range) const {
+    return 1 + matrices_.size() + (k - matrices_.size()) * columns_.size() + range;
   }
   // Where an update finds all this.
   void describe(compute::RowUpdate& job) const;

@@ -24,6 +24,8 @@ struct StoredPiece {
   plan::Rectangle cells = {};
   std::byte* data = nullptr;
   size_t stride = 0;  // elements between rows
+  size_t shard = 0;   // index of the shard that it lies in
+  size_t sheet = 0;   // ... and in which of Shard::sheets()
 
   int64_t row_width() const { return by_row ? 1 : cells.cols; }  // elements
   // Its row number `index`, counted from its first.

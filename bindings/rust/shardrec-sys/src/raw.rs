@@ -1678,9 +1678,9 @@ extern "C" {
     /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
     /// options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
     /// keeps what it needs of comm and ends with it (abort, close, a dead peer).
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a size that does not divide
-    /// the ranks: on all ranks alike; options or out: only this rank), DISAGREEMENT (sizes or placements
-    /// differ), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// Collective, blocking. What one rank gets wrong in options or out is every rank's error. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, DISAGREEMENT (sizes or placements differ), MISMATCH,
+    /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; collections made on
     /// it live on. Since 0.1.
@@ -2369,6 +2369,32 @@ extern "C" {
     /// or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY, MISMATCH (also: the steps differ),
     /// PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1.
     pub fn shardrec_checkpoint_commit(checkpoint: *mut shardrec_checkpoint, step: i64, control: *mut shardrec_control) -> shardrec_status;
+    /// Begins a commit whose files a thread of the library writes while the caller goes on;
+    /// shardrec_checkpoint_commit_wait ends it. They are, byte for byte, those that shardrec_checkpoint_commit
+    /// would have written in place of this call. Layers, parameters and tensors are copied here; rows of tables
+    /// are copied when they are about to change, each once, and only until they are written, so that a step
+    /// takes somewhat longer meanwhile. Tables on a device are copied to the host's memory here.
+    /// Until the commit is over, all that was added may be used, changed and destroyed (steps, writing of rows,
+    /// sync of replicas, learning rates, step numbers), and names may be added and set for later commits; but
+    /// INVALID_STATE are commit, commit_begin, open and load of this handle, and, by other handles too, load and
+    /// commit_begin of its collections. Destroying the checkpoint handle gives the commit up: what was written
+    /// is removed, without waiting for it; until that is done other commits to the directory are INVALID_STATE.
+    /// step, and what must be so: as shardrec_checkpoint_commit. control: NULL allowed; counts this rank's
+    /// bytes and cancels until the commit is over. Temporary memory: layers, parameters, tensors, a bit per row, and
+    /// rows that change before they are written, at most the tables (counted by SHARDREC_STAT_BYTES_BUFFERS);
+    /// where a row cannot be copied the commit fails (OUT_OF_MEMORY from commit_wait), and not the step.
+    /// Collective, blocking (setup deadline) until the copies are made. After an error no commit is under way.
+    /// Errors: as shardrec_checkpoint_commit. Since 0.2.
+    pub fn shardrec_checkpoint_commit_begin(checkpoint: *mut shardrec_checkpoint, step: i64, control: *mut shardrec_control) -> shardrec_status;
+    /// Waits for the end of a commit that was begun, and makes it the newest checkpoint. timeout_ms: how long
+    /// this rank waits for its own files; 0: it asks only; negative: until they are written. Ranks may give
+    /// different ones. out_done: 1 when the checkpoint is there, 0 when files of some rank are not yet written, the
+    /// same on all ranks: then this is called again. May be called by another thread than the one that trains.
+    /// Collective; peers wait for each other, at most until the setup deadline. After an error the commit is
+    /// over, and as shardrec_checkpoint_commit says of errors; what was added can be used as before.
+    /// Errors: as shardrec_checkpoint_commit, whichever rank failed to write its files; INVALID_STATE (no commit is
+    /// under way), INVALID_ARGUMENT (out_done; the commit goes on). Since 0.2.
+    pub fn shardrec_checkpoint_commit_wait(checkpoint: *mut shardrec_checkpoint, timeout_ms: i32, out_done: *mut i32) -> shardrec_status;
     /// Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes
     /// part in its run: commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
     /// commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective,

@@ -501,9 +501,9 @@ impl Mesh {
     /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
     /// options: kind MESH (PLACEMENT) or None. Both are the same on all ranks.
     /// It keeps what it needs of comm and ends with it (abort, close, a dead peer).
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a size that does not divide
-    /// the ranks: on all ranks alike; options or out: only this rank), DISAGREEMENT (sizes or placements
-    /// differ), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// Collective, blocking. What one rank gets wrong in options or out is every rank's error. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, DISAGREEMENT (sizes or placements differ), MISMATCH,
+    /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn new(comm: &Comm, sharding_group_size: i32, options: Option<&MeshOptions>) -> Result<Mesh> {
         with(options.map(|o| &o.0), |made| Mesh::made_by(|out| unsafe { sys::shardrec_mesh_create(comm.0, sharding_group_size, made, out) }))
     }
@@ -1469,6 +1469,40 @@ impl Checkpoint {
     /// PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1.
     pub fn commit(&mut self, step: i64, control: Option<&Control>) -> Result<()> {
         check(unsafe { sys::shardrec_checkpoint_commit(self.0, step, control.map_or(std::ptr::null_mut(), |control| control.0)) })
+    }
+
+    /// Begins a commit whose files a thread of the library writes while the caller goes on;
+    /// [`Checkpoint::commit_wait`](crate::Checkpoint::commit_wait) ends it. They are, byte for byte, those that [`Checkpoint::commit`](crate::Checkpoint::commit)
+    /// would have written in place of this call. Layers, parameters and tensors are copied here; rows of tables
+    /// are copied when they are about to change, each once, and only until they are written, so that a step
+    /// takes somewhat longer meanwhile. Tables on a device are copied to the host's memory here.
+    /// Until the commit is over, all that was added may be used, changed and destroyed (steps, writing of rows,
+    /// sync of replicas, learning rates, step numbers), and names may be added and set for later commits; but
+    /// INVALID_STATE are commit, commit_begin, open and load of this handle, and, by other handles too, load and
+    /// commit_begin of its collections. Destroying the checkpoint handle gives the commit up: what was written
+    /// is removed, without waiting for it; until that is done other commits to the directory are INVALID_STATE.
+    /// step, and what must be so: as [`Checkpoint::commit`](crate::Checkpoint::commit). control: None allowed; counts this rank's
+    /// bytes and cancels until the commit is over. Temporary memory: layers, parameters, tensors, a bit per row, and
+    /// rows that change before they are written, at most the tables (counted by SHARDREC_STAT_BYTES_BUFFERS);
+    /// where a row cannot be copied the commit fails (OUT_OF_MEMORY from commit_wait), and not the step.
+    /// Collective, blocking (setup deadline) until the copies are made. After an error no commit is under way.
+    /// Errors: as [`Checkpoint::commit`](crate::Checkpoint::commit). Since 0.2.
+    pub fn commit_begin(&mut self, step: i64, control: Option<&Control>) -> Result<()> {
+        check(unsafe { sys::shardrec_checkpoint_commit_begin(self.0, step, control.map_or(std::ptr::null_mut(), |control| control.0)) })
+    }
+
+    /// Waits for the end of a commit that was begun, and makes it the newest checkpoint. timeout_ms: how long
+    /// this rank waits for its own files; 0: it asks only; negative: until they are written. Ranks may give
+    /// different ones. out_done: 1 when the checkpoint is there, 0 when files of some rank are not yet written, the
+    /// same on all ranks: then this is called again. May be called by another thread than the one that trains.
+    /// Collective; peers wait for each other, at most until the setup deadline. After an error the commit is
+    /// over, and as [`Checkpoint::commit`](crate::Checkpoint::commit) says of errors; what was added can be used as before.
+    /// Errors: as [`Checkpoint::commit`](crate::Checkpoint::commit), whichever rank failed to write its files; INVALID_STATE (no commit is
+    /// under way), INVALID_ARGUMENT (out_done; the commit goes on). Since 0.2.
+    pub fn commit_wait(&mut self, timeout_ms: i32) -> Result<bool> {
+        let mut out_done = 0i32;
+        check(unsafe { sys::shardrec_checkpoint_commit_wait(self.0, timeout_ms, &mut out_done) })?;
+        Ok(out_done != 0)
     }
 
     /// Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes

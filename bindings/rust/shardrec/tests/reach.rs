@@ -351,6 +351,10 @@ fn checkpoints() {
         checkpoint.set_tensor("mistake", Some(View::vector(&[1u8])))?;
         checkpoint.set_tensor("mistake", None)?;
         checkpoint.commit(5, None)?;
+        checkpoint.commit_begin(6, None)?;
+        assert_eq!(kind(checkpoint.commit_begin(7, None)), Some(ErrorKind::InvalidState));
+        assert!(checkpoint.commit_wait(-1)?);
+        assert_eq!(kind(checkpoint.commit_wait(0)), Some(ErrorKind::InvalidState));
         ddp.set_parameter(0, &[9f32, 9.0])?;
         checkpoint.open(5)?;
         checkpoint.load(None)?;

@@ -48,6 +48,16 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
   void commit(int64_t step, const Control *control = nullptr) {
     check(shardrec_checkpoint_commit(get(), step, detail::control(control)));
   }
+  // Written while the caller goes on; commit_wait() ends it.
+  void commit_begin(int64_t step, const Control *control = nullptr) {
+    check(shardrec_checkpoint_commit_begin(get(), step, detail::control(control)));
+  }
+  // False when files of some rank are not written after so many milliseconds; negative: waits for them.
+  bool commit_wait(int32_t timeout_ms = -1) {
+    int32_t done = 0;
+    check(shardrec_checkpoint_commit_wait(get(), timeout_ms, &done));
+    return done != 0;
+  }
   // The newest, or that of a step. Throws NOT_FOUND.
   void open(int64_t step = -1) { check(shardrec_checkpoint_open(get(), step)); }
   // False when there is no checkpoint yet.

@@ -256,6 +256,8 @@ public final class ReachTest {
       checkpoint.addDdp("own", ddp);
       checkpoint.setTensor("position", Tensor.vector(Tensor.longs(comm.rank())));
       checkpoint.commit(5, null);
+      checkpoint.commitBegin(6, null);
+      check(checkpoint.commitWait(-1), "the commit is over");
       weight.put(0, 9);
       checkpoint.open(5);
       checkpoint.load(null);

@@ -1,0 +1,114 @@
+// Tables of all optimizers and dtypes in training, through the C++ header, and what is behind them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capi/checkpoint_job.h"
+#include "objects/collection_object.h"
+#include "shardrec/shardrec.hpp"
+
+namespace shardrec_test {
+
+inline constexpr int kOptimizers = 8;
+inline constexpr int64_t kSamples = 6;
+
+// A table for each optimizer, in dtypes that differ, two of them with MAX_NORM; as many rows as words of a
+// bitmap and some more.
+struct World {
+  static int64_t rows(int table) { return 60 + 11 * table; }
+  static int64_t dim(int table) { return 4 + table % 5; }
+  static int64_t dims() {
+    int64_t all = 0;
+    for (int t = 0; t < kOptimizers; ++t) all += dim(t);
+    return all;
+  }
+
+  static shardrec::Model model() {
+    shardrec::Model model;
+    for (int t = 0; t < kOptimizers; ++t) {
+      shardrec::Options options(SHARDREC_OPTIONS_TABLE);
+      options.set(SHARDREC_OPTION_DTYPE,
+                  std::vector{SHARDREC_FLOAT32, SHARDREC_FLOAT16, SHARDREC_BFLOAT16}[t % 3]);
+      const int32_t table = model.add_table("t" + std::to_string(t), rows(t), dim(t), options);
+      model.add_feature(table, "f" + std::to_string(t));
+      shardrec::Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
+      optimizer.set(SHARDREC_OPTION_OPTIMIZER, static_cast<shardrec_optimizer>(1 + t));
+      optimizer.set(SHARDREC_OPTION_LEARNING_RATE, 0.1);
+      if (t % 4 == 1) optimizer.set(SHARDREC_OPTION_MAX_NORM, 0.5);
+      model.set_table_optimizer(table, optimizer);
+    }
+    return model;
+  }
+};
+
+class Trained {
+ public:
+  Trained(shardrec::Comm& comm, shardrec::Mesh* mesh, shardrec_sharding sharding, int group,
+          shardrec_replication replication)
+      : model_(World::model()), plan_(make_plan(model_, group, sharding)), rank_(comm.rank()) {
+    for (int32_t t = 0; t < kOptimizers && sharding == SHARDREC_SHARDING_DATA_PARALLEL; ++t) {
+      plan_.replicate(t, replication);
+    }
+    if (mesh != nullptr) {
+      tables.emplace(comm, *mesh, model_, plan_);
+    } else {
+      tables.emplace(comm, model_, plan_);
+    }
+    lookup_.emplace(*tables);
+  }
+
+  shardrec::training::Tables& behind() {
+    return *shardrec::capi::enter(tables->get(), shardrec::capi::Access::kShared)->tables;
+  }
+  shardrec::embedding::Collection& collection() { return behind().collection(); }
+
+  void step(int64_t number, shardrec_update update = SHARDREC_UPDATE_APPLY) {
+    std::vector<int64_t> values;
+    std::vector<int32_t> lengths;
+    for (int t = 0; t < kOptimizers; ++t) {
+      for (int64_t b = 0; b < kSamples; ++b) {
+        lengths.push_back(static_cast<int32_t>((number + b) % 3));
+        for (int32_t i = 0; i < lengths.back(); ++i) {
+          values.push_back((number * 17 + b * 5 + i * 31 + rank_ * 23 + t) % World::rows(t));
+        }
+      }
+    }
+    std::vector<float> out(static_cast<size_t>(kSamples * World::dims()));
+    lookup_->begin(kSamples, values, lengths);
+    lookup_->forward(0, {out.data(), kSamples, World::dims()});
+    for (float& value : out) value = 0.3F - value;
+    lookup_->set_gradient(0, {out.data(), kSamples, World::dims()});
+    lookup_->backward(update);
+  }
+
+  // What changes tables in place of a step. Collective.
+  void write_some(int64_t number) {
+    const auto t = static_cast<int32_t>(number % kOptimizers);
+    const int64_t rows = 1 + number % 9;
+    const int64_t width = World::dim(t);
+    std::vector<float> values(static_cast<size_t>(rows * width), static_cast<float>(number % 7));
+    const int64_t first = (number * 13 + rank_ * 3) % (World::rows(t) - rows);
+    if (number % 2 == 0) {
+      tables->write_range(t, SHARDREC_TABLE_WEIGHTS, first, rows, {values.data(), rows, width});
+      return;
+    }
+    std::vector<int64_t> ids;  // in no order, and some of them twice
+    for (int64_t i = 0; i < rows; ++i)
+      ids.push_back(first + (i * 5) % std::max<int64_t>(1, rows - 1));
+    tables->write_rows(t, SHARDREC_TABLE_WEIGHTS, ids, {values.data(), rows, width});
+  }
+
+  std::optional<shardrec::Collection> tables;
+
+ private:
+  shardrec::Model model_;
+  shardrec::Plan plan_;
+  std::optional<shardrec::Lookup> lookup_;
+  int rank_;
+};
+
+}  // namespace shardrec_test
