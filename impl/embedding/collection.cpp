@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "comm/collective/agree.h"
-#include "compute/booked_memory.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/probe/profile_cache.h"
 #include "embedding/batch/operations_scope.h"
@@ -126,9 +125,8 @@ int64_t Collection::table_bytes() const {
 
 std::shared_ptr<Snapshot> Collection::take_snapshot(bool none) {
   require_no_snapshot("commit_begin");
-  auto taken = std::make_shared<Snapshot>(
-      layout(), shards_, *backend_, compute::book(compute::cpu_memory(), counters_.buffer_bytes),
-      none);
+  auto taken =
+      std::make_shared<Snapshot>(layout(), shards_, *backend_, counters_.buffer_bytes, none);
   snapshot_.put(taken);
   return taken;
 }

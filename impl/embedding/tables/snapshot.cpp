@@ -5,11 +5,34 @@
 #include <exception>
 #include <utility>
 
+#include "core/memory.h"
+
 namespace shardrec::embedding {
 namespace {
 
 // A step waits for at most so many bytes that are being read.
 constexpr size_t kBytesAtOnce = size_t{256} << 10;
+
+// Of copies.
+constexpr size_t kLeastBlock = size_t{16} << 10;
+constexpr size_t kMostBlock = size_t{4} << 20;
+constexpr size_t kUnchecked = size_t{64} << 20;
+
+class BookedPages final : public compute::Allocation {
+ public:
+  BookedPages(size_t bytes, compute::BookedBytes booked)
+      : pages_(bytes), booked_(std::move(booked)), bytes_(static_cast<int64_t>(bytes)) {
+    data = pages_.data();
+    size = bytes;
+    booked_->fetch_add(bytes_, std::memory_order_relaxed);
+  }
+  ~BookedPages() override { booked_->fetch_sub(bytes_, std::memory_order_relaxed); }
+
+ private:
+  core::Pages pages_;
+  compute::BookedBytes booked_;
+  int64_t bytes_;
+};
 
 size_t row_bytes_of(const StoredPiece& piece) {
   return static_cast<size_t>(piece.row_width()) * compute::element_bytes(piece.element);
@@ -20,9 +43,9 @@ size_t bitmap_words(int64_t rows) { return static_cast<size_t>((rows + 63) / 64)
 }  // namespace
 
 Snapshot::Snapshot(const Layout& layout, std::span<Shard> shards, compute::Backend& backend,
-                   std::shared_ptr<compute::Memory> memory, bool none)
+                   compute::BookedBytes booked, bool none)
     : backend_(&backend),
-      memory_(std::move(memory)),
+      booked_(std::move(booked)),
       copied_whole_(!backend.host_reaches_memory()),
       shards_(shards.size()) {
   if (none) return;
@@ -64,7 +87,7 @@ uint64_t Snapshot::bytes_to_make(const Layout& layout, std::span<Shard> shards,
 void Snapshot::copy_all(compute::Backend& backend) {
   for (Piece& piece : pieces_) {
     const StoredPiece& stored = piece.stored;
-    piece.copy = memory_->allocate(static_cast<size_t>(stored.cells.rows) * piece.row_bytes);
+    piece.copy = allocate(static_cast<size_t>(stored.cells.rows) * piece.row_bytes);
     const auto width = static_cast<size_t>(stored.row_width());
     const int64_t most = compute::rows_at_once(piece.row_bytes);
     for (int64_t first = 0; first < stored.cells.rows; first += most) {
@@ -85,7 +108,37 @@ int64_t Snapshot::ShardState::passed() const {
   return least;
 }
 
+// Blocks grow with what there is, up to some huge pages: few page faults, and little that is not used.
+std::byte* Snapshot::take_room(SheetState& sheet, size_t bytes) {
+  if (bytes > sheet.left) {
+    const size_t size = std::max(bytes, std::clamp(sheet.total, kLeastBlock, kMostBlock));
+    sheet.blocks.push_back(allocate(size));
+    sheet.room = sheet.blocks.back()->data;
+    sheet.left = size;
+    sheet.total += size;
+  }
+  std::byte* const taken = sheet.room;
+  sheet.room += bytes;
+  sheet.left -= bytes;
+  return taken;
+}
+
+std::unique_ptr<compute::Allocation> Snapshot::allocate(size_t bytes) {
+  unchecked_ += bytes;
+  if (unchecked_ >= kUnchecked) {
+    core::require_room(unchecked_, "a copy of rows");
+    unchecked_ = 0;
+  }
+  return std::make_unique<BookedPages>(bytes, booked_);
+}
+
+void Snapshot::SheetState::free() noexcept {
+  std::vector<std::unique_ptr<compute::Allocation>>().swap(blocks);
+  left = total = 0;
+}
+
 void Snapshot::ShardState::free() noexcept {
+  for (SheetState& sheet : sheets) sheet.free();
   std::vector<Copies>().swap(copies);
   std::vector<uint64_t>().swap(copied);
 }
@@ -124,7 +177,7 @@ void Snapshot::read_some(const Piece& piece, int64_t first, int64_t rows, std::b
   const auto offset = static_cast<size_t>(stored.data - sheet.data);
   for (const Copies& copies : shard.copies) {
     if (copies.sheets[stored.sheet] == nullptr) continue;
-    const std::byte* const from = copies.sheets[stored.sheet]->data + offset;
+    const std::byte* const from = copies.sheets[stored.sheet] + offset;
     auto row = std::lower_bound(copies.rows.begin(), copies.rows.end(), first);
     for (; row != copies.rows.end() && *row < first + rows; ++row) {
       std::memcpy(to + static_cast<size_t>(*row - first) * bytes,
@@ -139,7 +192,8 @@ void Snapshot::pass(const Piece& piece, int64_t end) {
   SheetState& sheet = shard.sheets[piece.stored.sheet];
   if (sheet.unread == 1) sheet.passed = end;
   if (end < shard.rows || --sheet.unread != 0) return;
-  for (Copies& copies : shard.copies) copies.sheets[piece.stored.sheet].reset();
+  for (Copies& copies : shard.copies) copies.sheets[piece.stored.sheet] = nullptr;
+  sheet.free();
   if (shard.passed() == shard.rows) shard.free();
 }
 
@@ -181,19 +235,21 @@ void Snapshot::copy_rows(ShardState& shard) {
   copies.sheets.resize(shard.sheets.size());
   const auto count = std::ssize(wanted_);
   for (size_t s = 0; s < shard.sheets.size(); ++s) {
-    if (shard.sheets[s].passed == shard.rows) continue;
-    const Sheet& sheet = shard.sheets[s].sheet;
-    copies.sheets[s] = memory_->allocate(static_cast<size_t>(count) * sheet.row_bytes());
-    const int64_t most = compute::rows_at_once(sheet.row_bytes());
+    SheetState& state = shard.sheets[s];
+    if (state.passed == shard.rows) continue;
+    const Sheet& sheet = state.sheet;
+    const size_t bytes = sheet.row_bytes();
+    std::byte* const to = take_room(state, static_cast<size_t>(count) * bytes);
+    const int64_t most = compute::rows_at_once(bytes);
     for (int64_t first = 0; first < count; first += most) {
       const compute::RowTransfer transfer{
           .from = {sheet.data, sheet.element, sheet.width, wanted_.data() + first},
-          .to = {copies.sheets[s]->data + static_cast<size_t>(first) * sheet.row_bytes(),
-                 sheet.element, sheet.width},
+          .to = {to + static_cast<size_t>(first) * bytes, sheet.element, sheet.width},
           .rows = std::min(most, count - first),
           .width = static_cast<int64_t>(sheet.width)};
       backend_->transfer().copy_to_host({&transfer, 1});
     }
+    copies.sheets[s] = to;
   }
   shard.copies.push_back(std::move(copies));
 }

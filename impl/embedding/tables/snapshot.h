@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "compute/backend.h"
+#include "compute/booked_memory.h"
 #include "compute/buffer.h"
 #include "core/error.h"
 #include "embedding/tables/layout.h"
@@ -30,9 +31,9 @@ namespace shardrec::embedding {
 class Snapshot {
  public:
   // Of what stored_pieces() has for kSave; none: of nothing. The shards outlive end().
-  // memory: the host's, for the copies. Throws OUT_OF_MEMORY.
+  // Copies are counted in `booked`. Throws OUT_OF_MEMORY.
   Snapshot(const Layout& layout, std::span<Shard> shards, compute::Backend& backend,
-           std::shared_ptr<compute::Memory> memory, bool none);
+           compute::BookedBytes booked, bool none);
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
@@ -53,15 +54,21 @@ class Snapshot {
  private:
   friend class RowChange;
 
-  // Rows that were copied at once: [count], ascending, and theirs of each sheet.
+  // Rows that were copied at once: ascending, and those of each sheet, side by side.
   struct Copies {
     std::vector<int64_t> rows;
-    std::vector<std::unique_ptr<compute::Allocation>> sheets;  // null: the reader was past them
+    std::vector<const std::byte*> sheets;  // null: the reader is past them
   };
   struct SheetState {
     Sheet sheet;
-    size_t unread = 0;   // pieces
-    int64_t passed = 0;  // the reader has had its rows below
+    size_t unread = 0;                                         // pieces
+    int64_t passed = 0;                                        // the reader has had its rows below
+    std::vector<std::unique_ptr<compute::Allocation>> blocks;  // of copies
+    std::byte* room = nullptr;                                 // left in the last one
+    size_t left = 0;
+    size_t total = 0;
+
+    void free() noexcept;
   };
   struct ShardState {
     int64_t rows = 0;
@@ -89,15 +96,19 @@ class Snapshot {
   template <class RowAt>
   void keep_rows(ShardState& shard, int64_t count, RowAt row_at) noexcept;
   void copy_rows(ShardState& shard);
+  // Both throw OUT_OF_MEMORY.
+  std::byte* take_room(SheetState& sheet, size_t bytes);
+  std::unique_ptr<compute::Allocation> allocate(size_t bytes);
   void fail(shardrec_status status, const char* what, const char* reason) noexcept;
 
   compute::Backend* const backend_;
-  const std::shared_ptr<compute::Memory> memory_;
+  const compute::BookedBytes booked_;
   const bool copied_whole_;
   std::vector<Piece> pieces_;
   std::mutex mutex_;  // held while rows change and while they are read; guards the rest
   std::vector<ShardState> shards_;
   std::vector<int64_t> wanted_;
+  size_t unchecked_ = 0;  // bytes that were allocated since the machine was asked for room
   std::optional<core::Error> failure_;
   std::atomic<bool> over_{false};
 };

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -30,6 +31,13 @@ constexpr int64_t kIds = 8;  // of a table in a sample
 constexpr int kBatches = 16;
 
 using Clock = std::chrono::steady_clock;
+
+// Milliseconds of a processor that this thread has had: what a step costs where others use the machine too.
+double processor_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -74,24 +82,30 @@ class Rank {
     gradient_.assign(out_.size(), 1e-3F);
   }
 
-  // Milliseconds.
-  double step() {
+  struct Times {
+    std::vector<double> steps;      // milliseconds, each
+    std::vector<double> processor;  // ... of this thread
+  };
+  void step(Times* times = nullptr) {
     const auto start = Clock::now();
+    const double processor = processor_time();
     const auto& ids = batches_[next_++ % batches_.size()];
     lookup_.begin(kSamples, ids, lengths_);
     lookup_.forward(0, {out_.data(), kSamples, kDim * kTables});
     lookup_.set_gradient(0, {gradient_.data(), kSamples, kDim * kTables});
     lookup_.backward();
-    return milliseconds_since(start);
+    if (times == nullptr) return;
+    times->steps.push_back(milliseconds_since(start));
+    times->processor.push_back(processor_time() - processor);
   }
 
   struct Round {
-    std::vector<double> without, during;
+    Times without, during;
     double begin = 0, commit = 0, blocking = 0, kept = 0;
   };
   Round round(int64_t number) {
     Round out;
-    for (int i = 0; i < 2 * kBatches; ++i) out.without.push_back(step());
+    for (int i = 0; i < 2 * kBatches; ++i) step(&out.without);
     auto start = Clock::now();
     checkpoint_.commit(2 * number);
     out.blocking = milliseconds_since(start);
@@ -101,7 +115,7 @@ class Rank {
     checkpoint_.commit_begin(2 * number + 1);
     out.begin = milliseconds_since(start);
     do {
-      out.during.push_back(step());
+      step(&out.during);
       out.kept = std::max(out.kept, tables_.stat(SHARDREC_STAT_BYTES_BUFFERS) - buffers);
     } while (!checkpoint_.commit_wait(0));
     out.commit = milliseconds_since(start);
@@ -152,6 +166,7 @@ class Rank {
 };
 
 void run(const Setup& setup) {
+  const char* const name = setup.skewed ? "Zipf  " : "evenly";
   shardrec::Local group(setup.ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < setup.ranks; ++rank) {
@@ -160,22 +175,28 @@ void run(const Setup& setup) {
       Rank own(comm, setup);
       for (int i = 0; i < 2 * kBatches; ++i) own.step();
       std::vector<double> ratios;
+      std::vector<double> processor;
       for (int64_t i = 0; i < setup.rounds; ++i) {
         const Rank::Round round = own.round(i);
-        ratios.push_back(mean(round.during) / mean(round.without));
+        ratios.push_back(mean(round.during.steps) / mean(round.without.steps));
+        processor.push_back(mean(round.during.processor) / mean(round.without.processor));
         if (rank != 0) continue;
         std::printf(
             "  %s: step %6.2f ms, during a commit %6.2f ms (the longest %6.2f), %4zu steps: %.3f "
-            "times;"
-            " begin %6.2f ms, commit %6.0f ms, blocking %6.0f ms, copies %5.0f MiB\n",
-            setup.skewed ? "Zipf  " : "evenly", mean(round.without), mean(round.during),
-            *std::max_element(round.during.begin(), round.during.end()), round.during.size(),
-            ratios.back(), round.begin, round.commit, round.blocking, round.kept / (1 << 20));
+            "times,"
+            " processor %.3f; begin %6.2f ms, commit %6.0f ms, blocking %6.0f ms, copies %5.0f "
+            "MiB\n",
+            name, mean(round.without.steps), mean(round.during.steps),
+            *std::max_element(round.during.steps.begin(), round.during.steps.end()),
+            round.during.steps.size(), ratios.back(), processor.back(), round.begin, round.commit,
+            round.blocking, round.kept / (1 << 20));
         std::fflush(stdout);
       }
       if (rank == 0) {
-        std::printf("%s: a step during a commit takes %.3f times as long (median of %d rounds)\n",
-                    setup.skewed ? "Zipf  " : "evenly", median(ratios), setup.rounds);
+        std::printf(
+            "%s: a step during a commit takes %.3f times as long, and %.3f of a processor's time"
+            " (medians of %d rounds)\n",
+            name, median(ratios), median(processor), setup.rounds);
       }
     });
   }

@@ -24,6 +24,13 @@ bool is_compact(const Side& side, int64_t width) {
   return side.numbers == nullptr && side.stride == static_cast<size_t>(width);
 }
 
+// Rows that numbers name are far from each other: each is asked for some rows ahead, as far as that goes.
+constexpr int64_t kRowsAhead = 16;
+constexpr size_t kMostPrefetched = 512;
+void prefetch(const std::byte* row, size_t bytes) {
+  for (size_t at = 0; at < std::min(bytes, kMostPrefetched); at += 64) __builtin_prefetch(row + at);
+}
+
 // Elements that lie one behind the other on both sides.
 void move(const RowTransfer& transfer, const std::byte* from, std::byte* to, int64_t count,
           const Kernels& kernels) {
@@ -52,7 +59,11 @@ void move_range(const RowTransfer& transfer, int64_t first, int64_t last, const 
          (last - first) * transfer.width, kernels);
     return;
   }
+  const size_t bytes = static_cast<size_t>(transfer.width) * element_bytes(transfer.from.element);
   for (int64_t row = first; row < last; ++row) {
+    if (transfer.from.numbers != nullptr && row + kRowsAhead < last) {
+      prefetch(row_of(transfer.from, row + kRowsAhead), bytes);
+    }
     std::byte* const to = row_of(transfer.to, row);
     move(transfer, row_of(transfer.from, row), to, transfer.spread ? 1 : transfer.width, kernels);
     if (transfer.spread) spread(transfer, to);
