@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/priority.h"
 #include "core/start_thread.h"
 
 namespace shardrec::checkpoint {
@@ -35,8 +36,9 @@ class BackgroundCommit::Work {
 
   // The thread.
   void run() noexcept {
+    core::yield_to_others();  // to those that train
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return state_ != State::kPrepared; });
+    wait_for(lock, [&] { return state_ != State::kPrepared; });
     if (state_ == State::kWriting) {
       lock.unlock();
       write();
@@ -44,7 +46,7 @@ class BackgroundCommit::Work {
       if (state_ == State::kWriting) state_ = State::kWritten;
       changed_.notify_all();
     }
-    changed_.wait(lock, [&] { return state_ == State::kOver || state_ == State::kGivenUp; });
+    wait_for(lock, [&] { return state_ == State::kOver || state_ == State::kGivenUp; });
     if (state_ == State::kGivenUp) commit_->abandon();
     let_go();
   }
@@ -79,6 +81,13 @@ class BackgroundCommit::Work {
 
  private:
   enum class State : uint8_t { kPrepared, kWriting, kWritten, kOver, kGivenUp };
+
+  // wait() without an end is of a later run-time library than releases need.
+  template <class Condition>
+  void wait_for(std::unique_lock<std::mutex>& lock, const Condition& holds) {
+    while (!changed_.wait_for(lock, std::chrono::hours(1), holds)) {
+    }
+  }
 
   void set(State state) noexcept {
     const std::lock_guard lock(mutex_);

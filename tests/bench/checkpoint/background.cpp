@@ -220,8 +220,9 @@ int main(int argc, char** argv) {
               .rounds = argc > 5 ? std::atoi(argv[5]) : 5};
   for (const bool skewed : {true, false}) {
     setup.skewed = skewed;
-    run(setup);
     std::filesystem::remove_all(setup.root);
+    run(setup);
   }
+  std::filesystem::remove_all(setup.root);
   return 0;
 }

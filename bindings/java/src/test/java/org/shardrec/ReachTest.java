@@ -255,9 +255,9 @@ public final class ReachTest {
       checkpoint.addMlp("layers", mlp);
       checkpoint.addDdp("own", ddp);
       checkpoint.setTensor("position", Tensor.vector(Tensor.longs(comm.rank())));
-      checkpoint.commit(5, null);
-      checkpoint.commitBegin(6, null);
+      checkpoint.commitBegin(4, null);
       check(checkpoint.commitWait(-1), "the commit is over");
+      checkpoint.commit(5, null);
       weight.put(0, 9);
       checkpoint.open(5);
       checkpoint.load(null);
