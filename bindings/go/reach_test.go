@@ -226,6 +226,10 @@ func TestCheckpoints(t *testing.T) {
 		_, failure := checkpoint.CommitWait(0)
 		ok(t, errors.Is(failure, ErrInvalidState), failure)
 		err = errors.Join(err, checkpoint.Open(5))
+		weight[0] = 9
+		report := must(checkpoint.LoadPartial(ctx, `{"version": 1, "load": "listed", "parameters": [{"name": "own"}]}`))
+		_, refused := checkpoint.LoadPartial(ctx, "{}")
+		ok(t, weight[0] == 1 && strings.Contains(report, "left_out") && errors.Is(refused, ErrInvalidArgument), report, refused)
 		info, failure := checkpoint.TensorInfo("position", 1)
 		ok(t, info.Dtype == DtypeInt64 && len(info.Shape) == 1 && info.Shape[0] == 1 && info.Bytes == 8, info, failure)
 		saved, boxes, layers := must(checkpoint.Model("tables")), must(checkpoint.Plan("tables")), must(checkpoint.Mlp("layers", nil))

@@ -1,6 +1,7 @@
 #include "shardrec/checkpoint.h"
 
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -197,6 +198,26 @@ shardrec_status shardrec_checkpoint_load(shardrec_checkpoint* checkpoint,
     collective("load", checkpoint, [&](CheckpointObject& object) {
       std::optional<Entered> added;
       object.session.load([&] { return enter_added(object, control, added); });
+    });
+  });
+}
+
+shardrec_status shardrec_checkpoint_load_partial(shardrec_checkpoint* checkpoint, const char* json,
+                                                 shardrec_control* control, char** out_text) {
+  return guard([&] {
+    collective("load_partial", checkpoint, [&](CheckpointObject& object) {
+      std::optional<Entered> added;
+      std::unique_ptr<char, decltype(&shardrec_text_free)> report(nullptr, shardrec_text_free);
+      object.session.load_partial(
+          [&] {
+            require_out(out_text, "out_text");
+            const std::string_view rules = require_text(json, "json");
+            checkpoint::Request request = enter_added(object, control, added);
+            request.rules = rules;
+            return request;
+          },
+          [&](const std::string& written) { report.reset(copy_text(written)); });
+      *out_text = report.release();
     });
   });
 }

@@ -71,6 +71,7 @@ class Collection {
     filled_in_part_ = in_part;
     loads_ += in_part ? 1 : 0;
   }
+  bool filled_in_part() const noexcept { return filled_in_part_; }
   // Those that have begun to fill the tables, the same number on all ranks.
   uint64_t loads() const noexcept { return loads_; }
   // Who reads or changes the tables asks first: throws INVALID_STATE where they are filled in part.

@@ -227,7 +227,7 @@ std::vector<ServedTable> load_tables(const checkpoint::Opened& opened, int32_t c
   for (size_t t = 0; t < model.tables.size(); ++t) {
     std::vector<const ManifestTensor*> boxes;
     for (const ManifestTensor& tensor : opened.manifest.tensors) {
-      if (is_served(tensor, collection) && tensor.table == matched.tables[t]) {
+      if (is_served(tensor, collection) && tensor.table == matched.tables[t].saved) {
         boxes.push_back(&tensor);
       }
     }

@@ -39,6 +39,21 @@ bool Tables::writes_rows() const {
   return replicas_->replica() == 0;
 }
 
+std::string Tables::not_one_model() const {
+  if (collection_->filled_in_part()) {
+    return "a load of this collection failed half-way, and its tables are filled in part: only a "
+           "load of"
+           " all tables with all their rows and states makes them whole";
+  }
+  if (replicas_ != nullptr && !replicas_->in_step(*collection_)) {
+    return "the replicas of the collection have taken steps since they were last averaged, and "
+           "what a"
+           " load leaves as it is would differ between them: call shardrec_collection_sync_replicas"
+           " first";
+  }
+  return {};
+}
+
 void Tables::end_filling(int64_t step) noexcept {
   collection_->set_step(step);
   collection_->update().drop_accumulated();

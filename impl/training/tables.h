@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "comm/communicator.h"
 #include "embedding/collection.h"
@@ -39,6 +40,10 @@ class Tables {
   // Does this rank write its rows when the tables are saved? One replica does. Throws INVALID_STATE
   // where replicas may differ, or where a load has left the tables filled in part.
   bool writes_rows() const;
+
+  // Why a load of some of the tables would not leave all of them one model, as a sentence: an earlier load
+  // has left them filled in part, or replicas may differ. Empty where neither is so.
+  std::string not_one_model() const;
 
   // A load begins to fill the tables: until end_filling() they are refused to all that reads or
   // changes them.

@@ -15,6 +15,7 @@
 #include "capi/checkpoint_job.h"
 #include "shardrec/shardrec.hpp"
 #include "support/eventually.h"
+#include "support/tables_alone.h"
 
 namespace shardrec_test {
 namespace {
@@ -104,7 +105,7 @@ TEST_P(BackgroundCommit, HoldsWhatTheJobWasAtItsBegin) {
     EXPECT_EQ(control.progress().done, control.progress().total);
     EXPECT_GT(control.progress().done, 0);
     checkpoint.open();
-    EXPECT_EQ(checkpoint.step(), 3);
+    EXPECT_EQ(checkpoint.info().step, 3);
     checkpoint.get_tensor("position", rank, position);
     EXPECT_EQ(position, (std::vector<int64_t>{3, rank}));
     checkpoint.commit_begin(steps);
@@ -127,7 +128,7 @@ TEST(BackgroundCommits, RefuseWhatCannotBeMeanwhileOnAllRanks) {
     Checkpoint other(comm, directory.path("other"));
     add_all(checkpoint, job);
     other.add("tables", job.tables);
-    job.tables.save(directory.path("saved"));
+    shardrec::test::save_tables(comm, job.tables, directory.path("saved"));
     checkpoint.commit(0);
     checkpoint.open();
     const auto expect_invalid = [&](const char* what, const auto& call) {
@@ -145,13 +146,14 @@ TEST(BackgroundCommits, RefuseWhatCannotBeMeanwhileOnAllRanks) {
     expect_invalid("commit was called", [&] { checkpoint.commit(2); });
     expect_invalid("open was called", [&] { checkpoint.open(); });
     expect_invalid("load was called", [&] { checkpoint.load(); });
-    expect_invalid("load was called", [&] { job.tables.load(directory.path("saved")); });
+    expect_invalid("load was called",
+                   [&] { shardrec::test::load_tables(comm, job.tables, directory.path("saved")); });
     expect_invalid("commit_begin was called", [&] { other.commit_begin(2); });
     EXPECT_EQ(shardrec_checkpoint_commit_wait(checkpoint.get(), 0, nullptr),
               SHARDREC_INVALID_ARGUMENT);
     checkpoint.verify();
     other.commit(1);  // of the tables as they are now
-    job.tables.save(directory.path("saved too"));
+    shardrec::test::save_tables(comm, job.tables, directory.path("saved too"));
     EXPECT_TRUE(checkpoint.commit_wait(-1));
     expect_invalid("no commit is under way", [&] { checkpoint.commit_wait(0); });
     checkpoint.open();
@@ -202,7 +204,7 @@ TEST(BackgroundCommits, EndWithACancelOnAllRanks) {
     EXPECT_EQ(status_of([&] { wait_for(checkpoint, [] {}); }, &sentence), SHARDREC_CANCELLED);
     EXPECT_NE(sentence.find("rank 1"), std::string::npos) << sentence;
     checkpoint.open();
-    EXPECT_EQ(checkpoint.step(), 0);
+    EXPECT_EQ(checkpoint.info().step, 0);
     checkpoint.commit_begin(2);
     EXPECT_TRUE(checkpoint.commit_wait());
   });

@@ -85,6 +85,31 @@ TEST(JsonFields, OfCapabilitiesAndProfiles) {
   expect_listed(shardrec::compute::profile_to_json(profile), "probe.h", "probe_json");
 }
 
+TEST(JsonFields, OfAPartialLoad) {
+  Directory directory;
+  run(1, [&](shardrec::Comm& comm, int) {
+    shardrec::Model model = make_model();
+    Job saved(comm, nullptr, model, make_plan(model, 1, SHARDREC_SHARDING_ROW_WISE));
+    shardrec::Checkpoint first(comm, directory.path());
+    add_all(first, saved);
+    first.commit(1);
+    // A table more, one left out; an item less, one left out.
+    model.add_feature(model.add_table("added", 3, 2), "added");
+    shardrec::Collection tables(comm, model, make_plan(model, 1, SHARDREC_SHARDING_ROW_WISE));
+    shardrec::Checkpoint second(comm, directory.path());
+    second.add("tables", tables);
+    second.add("layers", saved.layers);
+    second.add("parameters", saved.own_ddp());
+    second.open();
+    const std::string report = second.load_partial(R"({"version": 1, "missing": "keep",
+        "extra": "ignore", "collections": [{"name": "tables", "tables": [
+        {"name": "item", "load": "none"}]}]})");
+    expect_listed(report, "checkpoint.h", "checkpoint_load_partial");
+    second.load_partial(R"({"version": 1, "load": "listed", "parameters": [
+        {"name": "parameters", "from": "host"}], "extra": "ignore"})");
+  });
+}
+
 TEST(JsonFields, OfWhatRanksHaveDone) {
   Directory directory;
   shardrec::Trace::start(1000);

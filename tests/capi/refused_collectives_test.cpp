@@ -197,6 +197,13 @@ const std::vector<Refusal>& told_to_all() {
     return shardrec_collection_create(r.comm, nullptr, model, plan, options,
                                       with_out ? tables.out() : nullptr);
   };
+  static const auto load_partial = [](Rank& r, const char* rules) {
+    char* report = nullptr;
+    const shardrec_status status =
+        shardrec_checkpoint_load_partial(r.checkpoint, rules, nullptr, &report);
+    shardrec_text_free(report);
+    return status;
+  };
   static const auto good_create = [](Rank& r) { return create(r, r.model, r.plan, nullptr, true); };
   static const std::vector<Refusal> all = {
       {"plan without model", SHARDREC_INVALID_HANDLE,
@@ -253,6 +260,9 @@ const std::vector<Refusal>& told_to_all() {
          return shardrec_checkpoint_load(r.checkpoint, destroyed);
        },
        [](Rank& r) { return shardrec_checkpoint_load(r.checkpoint, nullptr); }},
+      {"load_partial without a document", SHARDREC_INVALID_ARGUMENT,
+       [](Rank& r) { return load_partial(r, nullptr); },
+       [](Rank& r) { return load_partial(r, R"({"version": 1})"); }},
       {"verify with a model for a control", SHARDREC_INVALID_HANDLE,
        [](Rank& r) {
          return shardrec_checkpoint_verify(r.checkpoint,

@@ -136,7 +136,7 @@ TEST(Gathering, HasCollectionsThenLayersThenParametersThenHostTensors) {
     // A load finds no host tensors, fills numbers of its own, and apply() makes them count.
     Contents wanted = gathering.to_load();
     ASSERT_EQ(wanted.items.size(), 2U);
-    gathering.begin_filling();
+    gathering.begin_filling(wanted);
     EXPECT_THROW((void)gathering.to_save(tensors), core::Error);
     wanted.collections.front().step = 42;
     for (DenseTensor& tensor : wanted.items[0].tensors) {

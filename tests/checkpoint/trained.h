@@ -39,7 +39,7 @@ struct World {
       optimizer.set(SHARDREC_OPTION_OPTIMIZER, static_cast<shardrec_optimizer>(1 + t));
       optimizer.set(SHARDREC_OPTION_LEARNING_RATE, 0.1);
       if (t % 4 == 1) optimizer.set(SHARDREC_OPTION_MAX_NORM, 0.5);
-      model.set_table_optimizer(table, optimizer);
+      model.set_optimizer(table, optimizer);
     }
     return model;
   }

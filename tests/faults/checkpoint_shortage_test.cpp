@@ -57,6 +57,10 @@ struct Job {
     SR_OK(shardrec_model_add_feature(model, 0, "id", SHARDREC_POOLING_SUM));
     SR_OK(shardrec_topology_create(kRanks, kRanks, nullptr, &topology));
     shardrec_options* options = nullptr;
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
+    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ADAGRAD));
+    SR_OK(shardrec_model_set_optimizer(model, SHARDREC_ALL_TABLES, options));
+    shardrec_options_destroy(&options);
     SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
     SR_OK(
         shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_COLUMN_WISE));
@@ -77,7 +81,7 @@ struct Job {
   }
 };
 
-enum class Phase { kCommit, kBackground, kLoad };
+enum class Phase { kCommit, kBackground, kLoad, kLoadPartial };
 
 std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
                                 const std::string& directory) {
@@ -111,8 +115,16 @@ std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
     } else {
       const shardrec_status opened = shardrec_checkpoint_open(job.checkpoint, 1);
       note("open", opened);
-      if (opened == SHARDREC_OK) {
+      if (opened == SHARDREC_OK && phase == Phase::kLoad) {
         note("load", shardrec_checkpoint_load(job.checkpoint, nullptr));
+      } else if (opened == SHARDREC_OK) {
+        char* report = nullptr;
+        const char* rules = R"({"version": 1, "state": "reset", "step": "keep"})";
+        const shardrec_status loaded =
+            shardrec_checkpoint_load_partial(job.checkpoint, rules, nullptr, &report);
+        note("load_partial", loaded);
+        EXPECT_EQ(report != nullptr, loaded == SHARDREC_OK);
+        shardrec_text_free(report);
       }
     }
     if (rank == 0) out.fired = end_shortage();
@@ -198,7 +210,9 @@ INSTANTIATE_TEST_SUITE_P(Phases, CheckpointShortage,
                                            std::pair(Phase::kBackground, Shortage::kOnce),
                                            std::pair(Phase::kBackground, Shortage::kLasting),
                                            std::pair(Phase::kLoad, Shortage::kOnce),
-                                           std::pair(Phase::kLoad, Shortage::kLasting)));
+                                           std::pair(Phase::kLoad, Shortage::kLasting),
+                                           std::pair(Phase::kLoadPartial, Shortage::kOnce),
+                                           std::pair(Phase::kLoadPartial, Shortage::kLasting)));
 
 }  // namespace
 }  // namespace shardrec::test

@@ -38,7 +38,8 @@ inline std::string text_of_file(const std::string& path) {
 
 // The comment in front of a function's declaration.
 inline std::string comment_of(const std::string& header, const std::string& function) {
-  const size_t declared = header.find(" " + function + "(");
+  size_t declared = header.find(" " + function + "(");
+  if (declared == std::string::npos) declared = header.find("\n" + function + "(");
   EXPECT_NE(declared, std::string::npos) << function;
   const size_t begin = header.rfind("/*", declared);
   return header.substr(begin, header.find("*/", begin) - begin);

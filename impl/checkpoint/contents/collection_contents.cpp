@@ -26,7 +26,8 @@ std::vector<BoxTensor> boxes_of(embedding::Collection& collection, embedding::Pi
          .cells = stored.cells,
          .data = stored.data,
          .stride = static_cast<int64_t>(stored.stride),
-         .backend = backend});
+         .backend = backend,
+         .converter = &collection.backend()});
   }
   return boxes;
 }
@@ -63,6 +64,7 @@ CollectionContents contents_to_load(training::Tables& tables, const std::string&
   tables.collection().require_no_snapshot("load");
   CollectionContents contents = contents_of(tables, name);
   contents.boxes = boxes_of(tables.collection(), embedding::PieceUse::kLoad);
+  contents.not_one_model = tables.not_one_model();
   return contents;
 }
 

@@ -25,6 +25,10 @@ struct Group {
 // boxes: those of this rank. To save: over all ranks they tile each part of each table exactly once
 // (a replicated table, or a state that several ranks hold, is passed by one of them). To load: they
 // may overlap, of one rank or of several.
+//
+// not_one_model: why a load of a part of its tables would not leave them one model: an earlier load has
+// left them filled in part, or replicas differ; empty where neither is so.
+// loaded: set by a load, before it changes anything: does it fill any of it?
 struct CollectionContents {
   std::string name;
   const plan::Model* model = nullptr;
@@ -32,6 +36,8 @@ struct CollectionContents {
   int64_t step = 0;
   std::vector<ManifestTable> tables;  // in the model's order
   std::vector<BoxTensor> boxes;
+  std::string not_one_model = {};
+  bool loaded = true;
 };
 
 // Host tensors are this rank's own; all others are the same on every rank, and rank 0 writes them.
@@ -40,6 +46,7 @@ struct ItemContents {
   std::string name;
   std::string description;
   std::vector<DenseTensor> tensors;
+  bool loaded = true;  // as of a collection
 };
 
 struct Contents {

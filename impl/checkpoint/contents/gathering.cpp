@@ -58,16 +58,24 @@ Contents Gathering::to_load() const {
   return contents;
 }
 
-void Gathering::begin_filling() const noexcept {
-  for (const auto& [name, tables] : tables_) tables->begin_filling();
+void Gathering::begin_filling(const Contents& wanted) const noexcept {
+  for (size_t c = 0; const auto& [name, tables] : tables_) {
+    if (wanted.collections[c++].loaded) tables->begin_filling();
+  }
 }
 
 void Gathering::apply(const Contents& loaded) noexcept {
   for (size_t c = 0; const auto& [name, tables] : tables_) {
-    apply_loaded(*tables, loaded.collections[c++]);
+    const CollectionContents& collection = loaded.collections[c++];
+    if (collection.loaded) apply_loaded(*tables, collection);
   }
-  for (Layers& added : layers_) added.state.apply();
-  for (auto& [name, state] : parameters_) state.apply();
+  size_t item = 0;  // as add_dense() lists them
+  for (Layers& added : layers_) {
+    if (loaded.items[item++].loaded) added.state.apply();
+  }
+  for (auto& [name, state] : parameters_) {
+    if (loaded.items[item++].loaded) state.apply();
+  }
 }
 
 void Gathering::require_any(bool others) const {

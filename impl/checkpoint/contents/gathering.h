@@ -39,9 +39,9 @@ class Gathering {
   // was added.
   Contents to_load() const;
 
-  // Before the first byte of a table changes, and when all are there: the collections are marked as
-  // filled in part, then set to the steps and settings that were loaded.
-  void begin_filling() const noexcept;
+  // Before the first byte of a table changes, and when all are there: the collections that are loaded are
+  // marked as filled in part, then set to the steps and settings that were loaded. wanted, loaded: of to_load().
+  void begin_filling(const Contents& wanted) const noexcept;
   void apply(const Contents& loaded) noexcept;
 
  private:

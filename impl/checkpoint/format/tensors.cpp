@@ -103,6 +103,22 @@ void write_cells(const BoxTensor& box, const plan::Rectangle& cells, const std::
   box.backend->transfer().copy_from_host({&transfer, 1});
 }
 
+int64_t zeros_for(const BoxTensor& box) {
+  const int64_t row_bytes = box.layout.row_bytes(box.cells.cols);
+  return std::min(box.cells.rows, rows_per_chunk(row_bytes)) * row_bytes;
+}
+
+void write_zeros(const BoxTensor& box, std::span<const std::byte> zeros) {
+  const int64_t row_bytes = box.layout.row_bytes(box.cells.cols);
+  const int64_t height = rows_per_chunk(row_bytes);
+  plan::Rectangle cells = box.cells;
+  for (int64_t row = 0; row < box.cells.rows; row += height) {
+    cells.row = box.cells.row + row;
+    cells.rows = std::min(height, box.cells.rows - row);
+    write_cells(box, cells, zeros.data(), row_bytes);
+  }
+}
+
 void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
                int64_t rows, int64_t bytes) {
   if (from_stride == bytes && to_stride == bytes) {

@@ -62,6 +62,9 @@ struct BoxTensor {
   compute::Backend* backend = nullptr;
   // Saving reads the rows here and not at data, where there is one.
   RowReader* reader = nullptr;
+  // The back end that converts elements in the host's memory, where they may be of another dtype than a
+  // checkpoint's.
+  compute::Backend* converter = nullptr;
 
   // Are its rows one behind the other?
   bool compact() const { return stride == layout.row_width(cells.cols); }
@@ -94,6 +97,11 @@ void for_each_chunk(const BoxTensor& box, core::FunctionRef<void(std::span<const
 // memory. Of a part by row, its values of these rows.
 void write_cells(const BoxTensor& box, const plan::Rectangle& cells, const std::byte* from,
                  int64_t from_stride);
+
+// Sets every element of the box to 0. zeros: bytes of that value in the host's memory, at least
+// zeros_for(box) of them.
+void write_zeros(const BoxTensor& box, std::span<const std::byte> zeros);
+int64_t zeros_for(const BoxTensor& box);
 
 // Copies `rows` rows of `bytes` bytes inside the host's memory; strides in bytes.
 void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,

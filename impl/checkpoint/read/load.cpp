@@ -6,10 +6,12 @@
 #include <optional>
 #include <utility>
 
+#include "checkpoint/read/convert.h"
 #include "checkpoint/read/files.h"
 #include "checkpoint/read/load_plan.h"
+#include "checkpoint/read/load_report.h"
 #include "checkpoint/read/load_tables.h"
-#include "checkpoint/read/match.h"
+#include "checkpoint/read/match_load.h"
 #include "comm/collective/agree.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -104,10 +106,11 @@ void read_dense_from(Files& files, const ManifestDense& tensor, std::span<std::b
 // Dense tensors, read and verified, on their way to where they belong.
 class Staged {
  public:
-  void read(Files& files, const Opened& opened, Contents& wanted, Control* control) {
-    for (ItemContents& item : wanted.items) {
-      const ManifestItem& saved = find_item(opened, item.kind, item.name);
-      const auto tensors = match(opened, saved, item);
+  void read(Files& files, const Contents& wanted, std::span<const MatchedItem> matched,
+            Control* control) {
+    for (size_t number = 0; number < wanted.items.size(); ++number) {
+      const ItemContents& item = wanted.items[number];
+      const std::vector<const ManifestDense*>& tensors = matched[number].tensors;
       for (size_t i = 0; i < tensors.size(); ++i) {
         Copy& copy = copies_.emplace_back(
             Copy{item.tensors[i].span(), std::vector<std::byte>(item.tensors[i].span().size())});
@@ -130,24 +133,54 @@ class Staged {
   std::vector<Copy> copies_;
 };
 
-// What this rank holds of the wanted tables: notes for all ranks, boxes for itself.
+// What this rank holds of the tables that are loaded: notes for all ranks, boxes for itself.
 struct OwnBoxes {
   std::vector<BoxNote> notes;
   std::vector<const BoxTensor*> boxes;
+  std::vector<const BoxTensor*> reset;  // states that become 0
 
   void add(const CollectionContents& wanted, const MatchedCollection& matched, int rank) {
     for (const BoxTensor& box : wanted.boxes) {
       check_box(box, *wanted.model);
+      const MatchedTable& table = matched.tables[static_cast<size_t>(box.table)];
+      if (table.fate != Fate::kLoaded) continue;
+      if (box.part != TablePart::kWeights && table.state != StateRule::kLoad) {
+        if (table.state == StateRule::kReset) reset.push_back(&box);
+        continue;
+      }
       notes.push_back({.rank = rank,
                        .index = static_cast<int32_t>(boxes.size()),
                        .collection = matched.collection,
-                       .table = matched.tables[static_cast<size_t>(box.table)],
+                       .table = table.saved,
                        .cells = box.cells,
                        .part = static_cast<int32_t>(box.part)});
       boxes.push_back(&box);
     }
   }
+
+  int64_t zeros() const {
+    int64_t most = 0;
+    for (const BoxTensor* box : reset) most = std::max(most, zeros_for(*box));
+    return most;
+  }
 };
+
+// Sums up over all ranks what each has counted.
+void add_counts(const Group& group, const comm::Operation& operation,
+                std::span<NarrowedTable> narrowed) {
+  if (narrowed.empty()) return;
+  std::vector<int64_t> own;
+  for (const NarrowedTable& table : narrowed) own.push_back(table.saturated);
+  for (NarrowedTable& table : narrowed) table.saturated = 0;
+  for (const comm::ConstBytes bytes :
+       group.collectives.all_gather(operation, std::as_bytes(std::span(own)))) {
+    for (size_t i = 0; i < std::min(narrowed.size(), bytes.size() / sizeof(int64_t)); ++i) {
+      int64_t count = 0;
+      std::memcpy(&count, bytes.data() + i * sizeof count, sizeof count);
+      narrowed[i].saturated += count;
+    }
+  }
+}
 
 std::vector<BoxNote> gather_notes(const Group& group, const comm::Operation& operation,
                                   const std::vector<BoxNote>& own) {
@@ -159,6 +192,85 @@ std::vector<BoxNote> gather_notes(const Group& group, const comm::Operation& ope
     all.insert(all.end(), notes.begin(), notes.end());
   }
   return all;
+}
+
+// Of the collection, what comes with its tables' states.
+void take_settings(const Opened& opened, const MatchedCollection& matched, StepRule step,
+                   CollectionContents& wanted) {
+  if (!wanted.loaded) return;
+  const ManifestCollection& saved =
+      opened.manifest.collections[static_cast<size_t>(matched.collection)];
+  if (step == StepRule::kLoad) wanted.step = saved.step;
+  if (opened.manifest.format == 1) return;  // knows of no rates and of nothing frozen
+  for (size_t t = 0; t < wanted.tables.size(); ++t) {
+    const MatchedTable& table = matched.tables[t];
+    if (table.fate != Fate::kLoaded || table.state != StateRule::kLoad) continue;
+    const ManifestTable& from = saved.tables[static_cast<size_t>(table.saved)];
+    wanted.tables[t].learning_rate = from.learning_rate;
+    wanted.tables[t].frozen = from.frozen;
+  }
+}
+
+int64_t bytes_of_items(const Contents& wanted) {
+  int64_t total = 0;
+  for (const ItemContents& item : wanted.items) {
+    if (!item.loaded) continue;
+    for (const DenseTensor& tensor : item.tensors) total += tensor.bytes();
+  }
+  return total;
+}
+
+// ruled: null where nobody asks for a report.
+void run_load(const Group& group, const Opened& opened, Contents& wanted, const LoadRules& rules,
+              const RuledLoad* ruled, Control* control, core::FunctionRef<void()> before_writing,
+              Environment& environment) {
+  const comm::Operation operation = operation_on("load", opened.directory);
+  Files files(opened, environment);
+  MatchedLoad matched;
+  std::vector<NarrowedTable> narrowed;
+  OwnBoxes own;
+  comm::agree(group.collectives, operation, [&] {
+    matched = match(opened, wanted, rules);
+    for (size_t c = 0; c < wanted.collections.size(); ++c) {
+      own.add(wanted.collections[c], matched.collections[c], group.rank);
+    }
+    narrowed = narrowed_tables(opened, wanted, matched);
+  });
+  const std::vector<BoxNote> notes = gather_notes(group, operation, own.notes);
+  std::optional<LoadPlan> plan;
+  std::optional<TableLoader> tables;
+  std::vector<std::byte> zeros;
+  Staged dense;
+  comm::agree(group.collectives, operation, [&] {
+    plan.emplace(opened.manifest, notes, group.size, opened.directory);
+    tables.emplace(group, opened, *plan, own.boxes, narrowed, files, control);
+    zeros.resize(static_cast<size_t>(own.zeros()));
+    if (control != nullptr) {
+      int64_t total = tables->bytes_to_read() + bytes_of_items(wanted);
+      if (opened.manifest.format == 1) total += bytes_to_verify(group, opened);
+      control->start(total);
+      control->check();
+    }
+    files.check_share(group.rank, group.size);
+    dense.read(files, wanted, matched.items, control);
+    // Its checksums are of whole tensors, which nobody reads whole.
+    if (opened.manifest.format == 1) verify_tables(group, opened, files, control);
+  });
+  before_writing();
+  comm::agree(group.collectives, operation, [&] {
+    tables->run(operation);
+    for (const BoxTensor* box : own.reset) write_zeros(*box, zeros);
+  });
+  for (size_t c = 0; c < wanted.collections.size(); ++c) {
+    CollectionContents& collection = wanted.collections[c];
+    take_settings(opened, matched.collections[c], rules.of(collection.name).step, collection);
+  }
+  if (ruled != nullptr) {
+    add_counts(group, operation, narrowed);
+    comm::agree(group.collectives, operation,
+                [&] { ruled->take_report(load_report(opened, wanted, matched, rules, narrowed)); });
+  }
+  dense.apply();
 }
 
 }  // namespace
@@ -189,50 +301,13 @@ Opened open(const Group& group, const std::string& directory, Environment& envir
 
 void load(const Group& group, const Opened& opened, Contents& wanted, Control* control,
           core::FunctionRef<void()> before_writing, Environment& environment) {
-  const comm::Operation operation = operation_on("load", opened.directory);
-  Files files(opened, environment);
-  std::vector<MatchedCollection> matched;
-  OwnBoxes own;
-  comm::agree(group.collectives, operation, [&] {
-    for (const CollectionContents& collection : wanted.collections) {
-      matched.push_back(match(opened, collection));
-      own.add(collection, matched.back(), group.rank);
-    }
-  });
-  const std::vector<BoxNote> notes = gather_notes(group, operation, own.notes);
-  std::optional<LoadPlan> plan;
-  std::optional<TableLoader> tables;
-  Staged dense;
-  comm::agree(group.collectives, operation, [&] {
-    plan.emplace(opened.manifest, notes, group.size, opened.directory);
-    tables.emplace(group, opened, *plan, own.boxes, files, control);
-    if (control != nullptr) {
-      int64_t total = tables->bytes_to_read();
-      if (opened.manifest.format == 1) total += bytes_to_verify(group, opened);
-      for (const ItemContents& item : wanted.items) {
-        for (const DenseTensor& tensor : item.tensors) total += tensor.bytes();
-      }
-      control->start(total);
-      control->check();
-    }
-    files.check_share(group.rank, group.size);
-    dense.read(files, opened, wanted, control);
-    // Its checksums are of whole tensors, which nobody reads whole.
-    if (opened.manifest.format == 1) verify_tables(group, opened, files, control);
-  });
-  before_writing();
-  comm::agree(group.collectives, operation, [&] { tables->run(operation); });
-  dense.apply();
-  for (size_t c = 0; c < matched.size(); ++c) {
-    CollectionContents& collection = wanted.collections[c];
-    const ManifestCollection& saved =
-        opened.manifest.collections[static_cast<size_t>(matched[c].collection)];
-    collection.step = saved.step;
-    if (opened.manifest.format == 1) continue;  // knows of no rates and of nothing frozen
-    for (size_t t = 0; t < collection.tables.size(); ++t) {
-      collection.tables[t] = saved.tables[static_cast<size_t>(matched[c].tables[t])];
-    }
-  }
+  run_load(group, opened, wanted, {.ignore_extra = true}, nullptr, control, before_writing,
+           environment);
+}
+
+void load(const Group& group, const Opened& opened, Contents& wanted, const RuledLoad& ruled,
+          Control* control, core::FunctionRef<void()> before_writing, Environment& environment) {
+  run_load(group, opened, wanted, ruled.rules, &ruled, control, before_writing, environment);
 }
 
 void verify(const Group& group, const Opened& opened, Control* control, Environment& environment) {

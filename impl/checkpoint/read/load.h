@@ -16,6 +16,7 @@
 #include <string>
 
 #include "checkpoint/contents/contents.h"
+#include "checkpoint/read/load_rules.h"
 #include "core/control.h"
 #include "core/environment.h"
 #include "core/function_ref.h"
@@ -47,6 +48,17 @@ Opened open(const Group& group, const std::string& directory,
 // IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH.
 void load(const Group& group, const Opened& opened, Contents& wanted, core::Control* control,
           core::FunctionRef<void()> before_writing,
+          core::Environment& environment = core::default_environment());
+
+// The same under rules, which all ranks give alike. Of a collection, step and tables are set where the rules
+// have them loaded. take_report runs on every rank when all rows are there and nothing else has changed: what it
+// throws on one is every rank's error.
+struct RuledLoad {
+  const LoadRules& rules;
+  core::FunctionRef<void(const std::string& report)> take_report;
+};
+void load(const Group& group, const Opened& opened, Contents& wanted, const RuledLoad& ruled,
+          core::Control* control, core::FunctionRef<void()> before_writing,
           core::Environment& environment = core::default_environment());
 
 // Reads everything and compares every checksum; the ranks share the work.

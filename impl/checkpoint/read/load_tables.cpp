@@ -63,7 +63,7 @@ void TableLoader::read_own() {
   }
 }
 
-// A chunk whose rows lie in the box as they do in the file needs no buffer.
+// A chunk whose rows lie in the box as they do in the file, elements and all, needs no buffer.
 bool TableLoader::read_in_place(const Chunk& chunk) {
   plan_.needs_of(chunk, needs_);
   const ManifestTensor& tensor = tensor_of(chunk);
@@ -72,7 +72,10 @@ bool TableLoader::read_in_place(const Chunk& chunk) {
     return false;
   }
   const BoxTensor& box = *boxes_[static_cast<size_t>(needs_[0].box)];
-  if (box.backend != nullptr || !box.compact() || box.cells.cols != tensor.cells.cols) return false;
+  if (box.backend != nullptr || !box.compact() || box.cells.cols != tensor.cells.cols ||
+      box.layout.dtype != tensor.layout.dtype) {
+    return false;
+  }
   read_chunk(chunk, {box.at_row(chunk.row), static_cast<size_t>(bytes_of_chunk(chunk))});
   return true;
 }
@@ -82,7 +85,21 @@ std::span<const std::byte> TableLoader::read_chunk(const Chunk& chunk, std::span
   files_.read(tensor.stored,
               (chunk.row - tensor.cells.row) * tensor.layout.row_bytes(tensor.cells.cols), into);
   files_.check_chunk(tensor, chunk.number, into);
+  count_narrowed(chunk, into);
   return into;
+}
+
+// Each chunk is read by one rank: every number is counted once.
+void TableLoader::count_narrowed(const Chunk& chunk, std::span<const std::byte> data) {
+  const ManifestTensor& tensor = tensor_of(chunk);
+  if (tensor.part != TablePart::kWeights) return;
+  const int64_t row_bytes = tensor.layout.row_bytes(tensor.cells.cols);
+  for (NarrowedTable& table : narrowed_) {
+    if (table.collection != tensor.collection || table.table != tensor.table) continue;
+    const int64_t rows = std::clamp<int64_t>(table.rows - chunk.row, 0, chunk.rows);
+    table.saturated +=
+        beyond_float16(data.first(static_cast<size_t>(rows * row_bytes)), tensor.layout.dtype);
+  }
 }
 
 bool TableLoader::run_round(const comm::Operation& operation, const std::vector<Chunk>& round) {
@@ -191,11 +208,13 @@ void TableLoader::scatter(const Chunk& chunk, const Need& need, const std::byte*
                           bool from_message) {
   const ManifestTensor& tensor = tensor_of(chunk);
   const BoxTensor& box = *boxes_[static_cast<size_t>(need.box)];
-  if (from_message) {
-    write_cells(box, need.cells, from, tensor.layout.row_bytes(need.cells.cols));
+  const std::byte* const first = from_message ? from : in_chunk(from, chunk, tensor, need);
+  const int64_t stride =
+      tensor.layout.row_bytes(from_message ? need.cells.cols : tensor.cells.cols);
+  if (box.layout.dtype == tensor.layout.dtype) {
+    write_cells(box, need.cells, first, stride);
   } else {
-    write_cells(box, need.cells, in_chunk(from, chunk, tensor, need),
-                tensor.layout.row_bytes(tensor.cells.cols));
+    converter_.write_cells(box, need.cells, first, stride, tensor.layout.dtype);
   }
 }
 

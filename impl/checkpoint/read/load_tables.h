@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "checkpoint/read/convert.h"
 #include "checkpoint/read/files.h"
 #include "checkpoint/read/load_plan.h"
 #include "comm/collective/agree.h"
@@ -15,13 +16,16 @@ namespace shardrec::checkpoint {
 
 class TableLoader {
  public:
-  // boxes: of this rank, by BoxNote::index.
+  // boxes: of this rank, by BoxNote::index; their dtypes may be others than the checkpoint's.
+  // narrowed: what of that is counted, on the rank that reads it.
   TableLoader(const Group& group, const Opened& opened, const LoadPlan& plan,
-              std::span<const BoxTensor* const> boxes, Files& files, core::Control* control)
+              std::span<const BoxTensor* const> boxes, std::span<NarrowedTable> narrowed,
+              Files& files, core::Control* control)
       : group_(group),
         opened_(opened),
         plan_(plan),
         boxes_(boxes),
+        narrowed_(narrowed),
         files_(files),
         control_(control),
         outgoing_(static_cast<size_t>(group.size)),
@@ -45,6 +49,7 @@ class TableLoader {
   void scatter(const Chunk& chunk, const Need& need, const std::byte* from, bool from_message);
   void unpack(const Chunk& chunk, comm::ConstBytes message);
   int64_t message_bytes(const Chunk& chunk, int rank);
+  void count_narrowed(const Chunk& chunk, std::span<const std::byte> data);
 
   const ManifestTensor& tensor_of(const Chunk& chunk) const {
     return opened_.manifest.tensors[static_cast<size_t>(chunk.tensor)];
@@ -58,11 +63,13 @@ class TableLoader {
   const Opened& opened_;
   const LoadPlan& plan_;
   std::span<const BoxTensor* const> boxes_;
+  std::span<NarrowedTable> narrowed_;
   Files& files_;
   core::Control* control_;
   std::exception_ptr failure_;
   compute::Buffer buffer_{compute::cpu_memory()};  // the chunk that is read
   compute::Buffer packed_{compute::cpu_memory()};  // messages of it
+  Converter converter_;
   std::vector<comm::ConstBytes> outgoing_;
   std::vector<comm::ConstBytes> incoming_;
   std::vector<Need> needs_;

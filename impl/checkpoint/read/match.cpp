@@ -14,6 +14,78 @@ namespace {
 using core::fail;
 using core::sentence;
 
+// What a document of rules says to allow what a sentence refuses.
+std::string allowed_by(const char* key, const char* value) {
+  return sentence("; shardrec_checkpoint_load_partial accepts it with \"", key, "\": \"", value,
+                  "\"");
+}
+
+void check_rows(const Opened& opened, const ManifestTable& saved, const ManifestTable& wanted,
+                RowsRule rule) {
+  const bool rows_fit =
+      saved.rows == wanted.rows || rule == RowsRule::kAny ||
+      (wanted.rows > saved.rows ? rule == RowsRule::kMore : rule == RowsRule::kFewer);
+  if (rows_fit && saved.dim == wanted.dim) return;
+  fail(SHARDREC_INVALID_ARGUMENT,
+       sentence("table \"", wanted.name, "\" has ", saved.rows, " rows and ", saved.dim,
+                " columns in the checkpoint ", opened.directory, ", ", wanted.rows, " and ",
+                wanted.dim, " in the model",
+                saved.dim != wanted.dim    ? std::string()
+                : wanted.rows > saved.rows ? allowed_by("rows", "more")
+                                           : allowed_by("rows", "fewer")),
+       {.table = wanted.name, .path = opened.directory});
+}
+
+void check_table(const Opened& opened, const ManifestTable& saved, const ManifestTable& wanted,
+                 const TableRules& rules) {
+  const core::ErrorParts parts{.table = wanted.name, .path = opened.directory};
+  check_rows(opened, saved, wanted, rules.rows);
+  if (saved.dtype != wanted.dtype && rules.dtype == DtypeRule::kSame) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("table \"", wanted.name, "\" is ", plan::name_of(saved.dtype),
+                  " in the checkpoint ", opened.directory, ", ", plan::name_of(wanted.dtype),
+                  " in the model", allowed_by("dtype", "convert")),
+         parts);
+  }
+  if (saved.optimizer != wanted.optimizer && rules.state == StateRule::kLoad) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("table \"", wanted.name, "\" of the checkpoint ", opened.directory,
+                  " was trained with ", plan::name_of(saved.optimizer), ", the model has ",
+                  plan::name_of(wanted.optimizer), allowed_by("state", "reset")),
+         parts);
+  }
+}
+
+int32_t collection_of(const Opened& opened, const std::string& name) {
+  const auto& all = opened.manifest.collections;
+  const auto found = std::find_if(
+      all.begin(), all.end(), [&](const ManifestCollection& saved) { return saved.name == name; });
+  return found == all.end() ? -1 : static_cast<int32_t>(found - all.begin());
+}
+
+[[noreturn]] void fail_missing(const Opened& opened, const char* kind, const std::string& name,
+                               core::ErrorParts parts = {}) {
+  parts.path = opened.directory;
+  fail(SHARDREC_NOT_FOUND,
+       sentence("the checkpoint ", opened.directory, " has no ", kind, " \"", name, "\""),
+       std::move(parts));
+}
+
+// Rules are of tables that there are.
+void check_names(const CollectionContents& wanted, const CollectionRules& rules) {
+  for (const auto& [name, rule] : rules.tables) {
+    if (std::ranges::find(wanted.tables, name, &ManifestTable::name) != wanted.tables.end()) {
+      continue;
+    }
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("the rules name table \"", name, "\", which collection \"", wanted.name,
+                  "\" has not"),
+         {.table = name});
+  }
+}
+
+}  // namespace
+
 const char* name_of(ItemKind kind) {
   switch (kind) {
     case ItemKind::kLayers:
@@ -26,62 +98,49 @@ const char* name_of(ItemKind kind) {
   return "item";
 }
 
-void check_table(const Opened& opened, const ManifestTable& saved, const ManifestTable& wanted) {
-  const core::ErrorParts parts{.table = wanted.name, .path = opened.directory};
-  if (saved.rows != wanted.rows || saved.dim != wanted.dim) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("table \"", wanted.name, "\" has ", saved.rows, " rows and ", saved.dim,
-                  " columns in the checkpoint ", opened.directory, ", ", wanted.rows, " and ",
-                  wanted.dim, " in the model"),
-         parts);
-  }
-  if (saved.dtype != wanted.dtype) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("table \"", wanted.name, "\" is ", plan::name_of(saved.dtype),
-                  " in the checkpoint ", opened.directory, ", ", plan::name_of(wanted.dtype),
-                  " in the model"),
-         parts);
-  }
-  if (saved.optimizer != wanted.optimizer) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("table \"", wanted.name, "\" of the checkpoint ", opened.directory,
-                  " was trained with ", plan::name_of(saved.optimizer), ", the model has ",
-                  plan::name_of(wanted.optimizer)),
-         parts);
-  }
-}
-
-}  // namespace
-
 int32_t find_collection(const Opened& opened, const std::string& name) {
-  const auto& all = opened.manifest.collections;
-  const auto found = std::find_if(
-      all.begin(), all.end(), [&](const ManifestCollection& saved) { return saved.name == name; });
-  if (found == all.end()) {
-    fail(SHARDREC_NOT_FOUND,
-         sentence("the checkpoint ", opened.directory, " has no collection \"", name, "\""),
-         {.path = opened.directory});
-  }
-  return static_cast<int32_t>(found - all.begin());
+  const int32_t found = collection_of(opened, name);
+  if (found < 0) fail_missing(opened, "collection", name);
+  return found;
 }
 
-MatchedCollection match(const Opened& opened, const CollectionContents& wanted) {
-  MatchedCollection out{.collection = find_collection(opened, wanted.name), .tables = {}};
+MatchedCollection match(const Opened& opened, const CollectionContents& wanted,
+                        const CollectionRules& rules, MissingRule missing) {
+  // What the rules name by another name they mean to be there.
+  const auto may_miss = [&](const std::optional<std::string>& from) {
+    return missing == MissingRule::kKeep && !from;
+  };
+  check_names(wanted, rules);
+  const std::string& name = rules.from ? *rules.from : wanted.name;
+  MatchedCollection out{.collection = collection_of(opened, name)};
+  out.tables.resize(wanted.tables.size());
+  if (!rules.load) return out;
+  if (out.collection < 0) {
+    if (!may_miss(rules.from)) fail_missing(opened, "collection", name);
+    out.fate = Fate::kMissing;
+    return out;
+  }
+  out.fate = Fate::kLoaded;
   const ManifestCollection& saved =
       opened.manifest.collections[static_cast<size_t>(out.collection)];
   std::unordered_map<std::string_view, int32_t> index;
   for (const ManifestTable& table : saved.tables) {
     index.emplace(table.name, static_cast<int32_t>(index.size()));
   }
-  for (const ManifestTable& table : wanted.tables) {
-    const auto found = index.find(table.name);
-    if (found == index.end()) {
-      fail(SHARDREC_NOT_FOUND,
-           sentence("the checkpoint ", opened.directory, " has no table \"", table.name, "\""),
-           {.table = table.name, .path = opened.directory});
+  for (size_t t = 0; t < wanted.tables.size(); ++t) {
+    const ManifestTable& table = wanted.tables[t];
+    const TableRules& rule = rules.of(table.name);
+    const std::string& from = rule.from ? *rule.from : table.name;
+    MatchedTable& matched = out.tables[t];
+    matched.state = rule.state;
+    if (const auto found = index.find(from); found != index.end()) matched.saved = found->second;
+    if (!rule.load) continue;
+    matched.fate = matched.saved < 0 ? Fate::kMissing : Fate::kLoaded;
+    if (matched.fate == Fate::kLoaded) {
+      check_table(opened, saved.tables[static_cast<size_t>(matched.saved)], table, rule);
+    } else if (!may_miss(rule.from)) {
+      fail_missing(opened, "table", from, {.table = table.name});
     }
-    check_table(opened, saved.tables[static_cast<size_t>(found->second)], table);
-    out.tables.push_back(found->second);
   }
   return out;
 }

@@ -1,8 +1,11 @@
 #include "checkpoint/store/session.h"
 
+#include <vector>
+
 #include "checkpoint/write/save.h"
 #include "comm/collective/agree.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "embedding/room.h"
 
 namespace shardrec::checkpoint {
@@ -27,7 +30,7 @@ void require_step(int64_t step, int64_t least, const char* accepted) {
 // Fills what was gathered: no table is whole from before the first byte changes until all are there.
 void fill(const Group& group, const Opened& opened, Gathering& gathering, Contents contents,
           core::Control* control) {
-  checkpoint::load(group, opened, contents, control, [&] { gathering.begin_filling(); });
+  checkpoint::load(group, opened, contents, control, [&] { gathering.begin_filling(contents); });
   gathering.apply(contents);
 }
 
@@ -142,6 +145,27 @@ void Session::load(core::FunctionRef<Request()> request) {
     contents = own.gathering->to_load();
   });
   fill(group, *opened_, *own.gathering, std::move(contents), own.control.get());
+}
+
+void Session::load_partial(core::FunctionRef<Request()> request,
+                           core::FunctionRef<void(const std::string&)> take_report) {
+  const Group group = channels_.group();
+  Request own;
+  Contents contents;
+  LoadRules rules;
+  comm::agree_on_same(group.collectives, preparing("load_partial"), [&] {
+    require_none_begun("load_partial");
+    (void)opened();
+    own = request();
+    rules = load_rules_from_json(own.rules);
+    contents = own.gathering->to_load();
+    return std::vector<comm::SharedValue>{
+        {.name = "document of rules", .value = core::hash64(0, own.rules)}};
+  });
+  const RuledLoad ruled{.rules = rules, .take_report = take_report};
+  checkpoint::load(group, *opened_, contents, ruled, own.control.get(),
+                   [&] { own.gathering->begin_filling(contents); });
+  own.gathering->apply(contents);
 }
 
 void Session::verify(core::FunctionRef<std::shared_ptr<core::Control>()> control) {

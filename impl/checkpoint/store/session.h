@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "checkpoint/contents/collection_contents.h"
 #include "checkpoint/contents/contents.h"
@@ -28,6 +29,7 @@ namespace shardrec::checkpoint {
 struct Request {
   std::shared_ptr<core::Control> control;  // may be null
   Gathering* gathering = nullptr;          // of what was added
+  std::string_view rules = {};             // of a partial load: JSON
 };
 
 class Session {
@@ -52,6 +54,9 @@ class Session {
   bool commit_wait(int64_t timeout_ms, core::FunctionRef<void()> check);
   void open(int64_t step);
   void load(core::FunctionRef<Request()> request);
+  // Under the request's rules, which all ranks give alike. take_report: as of RuledLoad.
+  void load_partial(core::FunctionRef<Request()> request,
+                    core::FunctionRef<void(const std::string&)> take_report);
   void verify(core::FunctionRef<std::shared_ptr<core::Control>()> control);
 
   // Not collective. Throws INVALID_STATE when none is open.

@@ -258,72 +258,74 @@ typedef _gostring_ swig_type_220;
 typedef _gostring_ swig_type_221;
 typedef _gostring_ swig_type_222;
 typedef _gostring_ swig_type_223;
-typedef _goslice_ swig_type_224;
+typedef _gostring_ swig_type_224;
 typedef _gostring_ swig_type_225;
-typedef _gostring_ swig_type_226;
+typedef _goslice_ swig_type_226;
 typedef _gostring_ swig_type_227;
 typedef _gostring_ swig_type_228;
 typedef _gostring_ swig_type_229;
 typedef _gostring_ swig_type_230;
-typedef long long swig_type_231;
+typedef _gostring_ swig_type_231;
 typedef _gostring_ swig_type_232;
 typedef long long swig_type_233;
 typedef _gostring_ swig_type_234;
-typedef _gostring_ swig_type_235;
+typedef long long swig_type_235;
 typedef _gostring_ swig_type_236;
-typedef _goslice_ swig_type_237;
-typedef _goslice_ swig_type_238;
-typedef _gostring_ swig_type_239;
-typedef _gostring_ swig_type_240;
+typedef _gostring_ swig_type_237;
+typedef _gostring_ swig_type_238;
+typedef _goslice_ swig_type_239;
+typedef _goslice_ swig_type_240;
 typedef _gostring_ swig_type_241;
 typedef _gostring_ swig_type_242;
 typedef _gostring_ swig_type_243;
-typedef long long swig_type_244;
+typedef _gostring_ swig_type_244;
 typedef _gostring_ swig_type_245;
-typedef _gostring_ swig_type_246;
+typedef long long swig_type_246;
 typedef _gostring_ swig_type_247;
 typedef _gostring_ swig_type_248;
 typedef _gostring_ swig_type_249;
 typedef _gostring_ swig_type_250;
 typedef _gostring_ swig_type_251;
 typedef _gostring_ swig_type_252;
-typedef long long swig_type_253;
-typedef long long swig_type_254;
+typedef _gostring_ swig_type_253;
+typedef _gostring_ swig_type_254;
 typedef long long swig_type_255;
 typedef long long swig_type_256;
-typedef _gostring_ swig_type_257;
-typedef _gostring_ swig_type_258;
-typedef long long swig_type_259;
-typedef _goslice_ swig_type_260;
-typedef _goslice_ swig_type_261;
+typedef long long swig_type_257;
+typedef long long swig_type_258;
+typedef _gostring_ swig_type_259;
+typedef _gostring_ swig_type_260;
+typedef long long swig_type_261;
 typedef _goslice_ swig_type_262;
 typedef _goslice_ swig_type_263;
 typedef _goslice_ swig_type_264;
 typedef _goslice_ swig_type_265;
-typedef _gostring_ swig_type_266;
-typedef _gostring_ swig_type_267;
+typedef _goslice_ swig_type_266;
+typedef _goslice_ swig_type_267;
 typedef _gostring_ swig_type_268;
 typedef _gostring_ swig_type_269;
 typedef _gostring_ swig_type_270;
 typedef _gostring_ swig_type_271;
-typedef long long swig_type_272;
-typedef _goslice_ swig_type_273;
-typedef _goslice_ swig_type_274;
+typedef _gostring_ swig_type_272;
+typedef _gostring_ swig_type_273;
+typedef long long swig_type_274;
 typedef _goslice_ swig_type_275;
 typedef _goslice_ swig_type_276;
 typedef _goslice_ swig_type_277;
 typedef _goslice_ swig_type_278;
 typedef _goslice_ swig_type_279;
-typedef _gostring_ swig_type_280;
-typedef long long swig_type_281;
-typedef _goslice_ swig_type_282;
-typedef _goslice_ swig_type_283;
+typedef _goslice_ swig_type_280;
+typedef _goslice_ swig_type_281;
+typedef _gostring_ swig_type_282;
+typedef long long swig_type_283;
 typedef _goslice_ swig_type_284;
 typedef _goslice_ swig_type_285;
 typedef _goslice_ swig_type_286;
 typedef _goslice_ swig_type_287;
 typedef _goslice_ swig_type_288;
 typedef _goslice_ swig_type_289;
+typedef _goslice_ swig_type_290;
+typedef _goslice_ swig_type_291;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -477,41 +479,42 @@ extern swig_type_210 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_typ
 extern swig_type_212 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
 extern swig_type_213 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_214 arg2);
 extern swig_type_215 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_216 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_217 arg2, swig_voidp arg3);
-extern swig_type_218 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_219 arg2, swig_voidp arg3);
-extern swig_type_220 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_221 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_222 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_223 arg2, int arg3, swig_type_224 arg4);
-extern swig_type_225 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_226 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_227 _wrap_checkpoint_list_json_capi(swig_type_228 arg1, swig_voidp arg2);
-extern swig_type_229 _wrap_scorer_open_capi(swig_type_230 arg1, swig_type_231 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_216 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_217 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_218 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_219 arg2, swig_voidp arg3);
+extern swig_type_220 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_221 arg2, swig_voidp arg3);
+extern swig_type_222 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_223 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_224 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_225 arg2, int arg3, swig_type_226 arg4);
+extern swig_type_227 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_228 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_229 _wrap_checkpoint_list_json_capi(swig_type_230 arg1, swig_voidp arg2);
+extern swig_type_231 _wrap_scorer_open_capi(swig_type_232 arg1, swig_type_233 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_232 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_233 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_234 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_235 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_234 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_235 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_236 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_237 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_236 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_237 arg2, swig_type_238 arg3);
-extern swig_type_239 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_240 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_241 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_242 _wrap_counters_text_capi(swig_voidp arg1);
-extern swig_type_243 _wrap_trace_start_capi(swig_type_244 arg1);
+extern swig_type_238 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_239 arg2, swig_type_240 arg3);
+extern swig_type_241 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_242 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_243 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_244 _wrap_counters_text_capi(swig_voidp arg1);
+extern swig_type_245 _wrap_trace_start_capi(swig_type_246 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_245 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_246 _wrap_probe_json_capi(swig_type_247 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_248 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_249 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_250 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_251 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
-extern swig_type_252 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_253 arg4, swig_type_254 arg5, swig_type_255 arg6, swig_type_256 arg7);
-extern swig_type_257 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_258 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_259 arg2, swig_type_260 arg3, swig_type_261 arg4, swig_type_262 arg5, swig_type_263 arg6, swig_type_264 arg7, swig_type_265 arg8);
-extern swig_type_266 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_267 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_268 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_269 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_270 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_271 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_272 arg3, swig_type_273 arg4, swig_type_274 arg5, swig_type_275 arg6, swig_type_276 arg7, swig_type_277 arg8, swig_type_278 arg9, swig_type_279 arg10, swig_voidp arg11);
-extern swig_type_280 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_281 arg2, swig_type_282 arg3, swig_type_283 arg4, swig_type_284 arg5, swig_type_285 arg6, swig_type_286 arg7, swig_type_287 arg8, swig_type_288 arg9, swig_type_289 arg10, swig_voidp arg11);
+extern swig_type_247 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_248 _wrap_probe_json_capi(swig_type_249 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_250 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_251 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_252 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_253 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_254 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_255 arg4, swig_type_256 arg5, swig_type_257 arg6, swig_type_258 arg7);
+extern swig_type_259 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_260 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_261 arg2, swig_type_262 arg3, swig_type_263 arg4, swig_type_264 arg5, swig_type_265 arg6, swig_type_266 arg7, swig_type_267 arg8);
+extern swig_type_268 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_269 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_270 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_271 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_272 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_273 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_274 arg3, swig_type_275 arg4, swig_type_276 arg5, swig_type_277 arg6, swig_type_278 arg7, swig_type_279 arg8, swig_type_280 arg9, swig_type_281 arg10, swig_voidp arg11);
+extern swig_type_282 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_283 arg2, swig_type_284 arg3, swig_type_285 arg4, swig_type_286 arg5, swig_type_287 arg6, swig_type_288 arg7, swig_type_289 arg8, swig_type_290 arg9, swig_type_291 arg10, swig_voidp arg11);
 #cgo noescape _wrap_capabilities_json_capi
 #cgo nocallback _wrap_capabilities_json_capi
 #cgo noescape _wrap_available_capi
@@ -642,6 +645,8 @@ extern swig_type_280 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_28
 #cgo nocallback _wrap_checkpoint_create_capi
 #cgo noescape _wrap_checkpoint_commit_wait_capi
 #cgo nocallback _wrap_checkpoint_commit_wait_capi
+#cgo noescape _wrap_checkpoint_load_partial_capi
+#cgo nocallback _wrap_checkpoint_load_partial_capi
 #cgo noescape _wrap_checkpoint_model_capi
 #cgo nocallback _wrap_checkpoint_model_capi
 #cgo noescape _wrap_checkpoint_plan_capi
@@ -4460,6 +4465,50 @@ func Checkpoint_load(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Checkpoint_load_partial(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *string) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	var _swig_i_3 *unsafe.Pointer
+	_swig_i_3 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
+	*arg4 = takeText(*_swig_i_3)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -4480,7 +4529,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4511,7 +4560,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4552,7 +4601,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_223)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4591,7 +4640,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_223)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4671,7 +4720,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_228)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_230)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -4713,7 +4762,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_230)(unsafe.Pointer(&_swig_i_0)), C.swig_type_231(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_232)(unsafe.Pointer(&_swig_i_0)), C.swig_type_233(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -4754,7 +4803,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_233(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_235(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4847,7 +4896,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_239)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_240)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4940,7 +4989,7 @@ func Counters_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_244(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_246(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -4986,7 +5035,7 @@ func Probe_json(arg1 string, arg2 int32, arg3 int32, arg4 *Handle, arg5 *string)
 
 	var _swig_i_4 *unsafe.Pointer
 	_swig_i_4 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_247)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_249)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg4)
 	*arg5 = takeText(*_swig_i_4)
@@ -5125,7 +5174,7 @@ func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 in
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_253(_swig_i_3), C.swig_type_254(_swig_i_4), C.swig_type_255(_swig_i_5), C.swig_type_256(_swig_i_6))
+	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_255(_swig_i_3), C.swig_type_256(_swig_i_4), C.swig_type_257(_swig_i_5), C.swig_type_258(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5217,7 +5266,7 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	}
 	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
 
-	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_259(_swig_i_1), *(*C.swig_type_260)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_261)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_263)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_264)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_265)(unsafe.Pointer(&_swig_i_7)))
+	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_263)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_264)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_265)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_266)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_267)(unsafe.Pointer(&_swig_i_7)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -5329,7 +5378,7 @@ func Flat_checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *in
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_269)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5427,7 +5476,7 @@ func Flat_scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_272(_swig_i_2), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_277)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_278)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_274(_swig_i_2), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_277)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_278)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5533,7 +5582,7 @@ func Flat_scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_281(_swig_i_1), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_283(_swig_i_1), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)

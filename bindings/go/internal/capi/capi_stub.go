@@ -306,6 +306,8 @@ func Checkpoint_open(*Handle, int64) error { return missing() }
 
 func Checkpoint_load(*Handle, *Handle) error { return missing() }
 
+func Checkpoint_load_partial(*Handle, string, *Handle, *string) error { return missing() }
+
 func Checkpoint_model(*Handle, string, *uintptr) error { return missing() }
 
 func Checkpoint_plan(*Handle, string, *uintptr) error { return missing() }

@@ -4195,6 +4195,38 @@ _gostring_ _wrap_checkpoint_load_capi(shardrec_checkpoint *_swig_go_0, shardrec_
 }
 
 
+_gostring_ _wrap_checkpoint_load_partial_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, shardrec_control *_swig_go_2, char **_swig_go_3) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_control *arg3 = 0 ;
+  char **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_control *)_swig_go_2;
+  arg4 = (char **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_checkpoint_load_partial(arg1,(char const *)arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_checkpoint_model_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, shardrec_model **_swig_go_2) {
   shardrec_checkpoint *arg1 = 0 ;
   char *arg2 = 0 ;

@@ -1478,9 +1478,10 @@ impl Checkpoint {
     /// takes somewhat longer meanwhile. Tables on a device are copied to the host's memory here.
     /// Until the commit is over, all that was added may be used, changed and destroyed (steps, writing of rows,
     /// sync of replicas, learning rates, step numbers), and names may be added and set for later commits; but
-    /// INVALID_STATE are commit, commit_begin, open and load of this handle, and, by other handles too, load and
-    /// commit_begin of its collections. Destroying the checkpoint handle gives the commit up: what was written
-    /// is removed, without waiting for it; until that is done other commits to the directory are INVALID_STATE.
+    /// INVALID_STATE are commit, commit_begin, open, load and load_partial of this handle, and, by other handles
+    /// too, loads and commit_begin of its collections. Destroying the checkpoint handle gives the commit up: what
+    /// was written is removed, without waiting for it; until that is done other commits to the directory are
+    /// INVALID_STATE.
     /// step, and what must be so: as [`Checkpoint::commit`](crate::Checkpoint::commit). control: None allowed; counts this rank's
     /// bytes and cancels until the commit is over. Temporary memory: layers, parameters, tensors, a bit per row, and
     /// rows that change before they are written, at most the tables (counted by SHARDREC_STAT_BYTES_BUFFERS);
@@ -1541,6 +1542,67 @@ impl Checkpoint {
     /// IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn load(&mut self, control: Option<&Control>) -> Result<()> {
         check(unsafe { sys::shardrec_checkpoint_load(self.0, control.map_or(std::ptr::null_mut(), |control| control.0)) })
+    }
+
+    /// Loads into what may differ from what was saved: a warm start. As [`Checkpoint::load`](crate::Checkpoint::load), and as strict,
+    /// but for what the document says; without "extra", what the checkpoint holds beside is an error, too. Its
+    /// fields, of which all but "version" may be left out, with the values that they take, the default first:
+    /// "version"               1
+    /// "missing"               "error"; "keep": what the checkpoint has not stays as it is
+    /// "extra"                 "error"; "ignore": what of the checkpoint is matched with none of what was
+    ///                         added (tensors of the host are no such thing)
+    /// "load"                  "all"; "listed": what the lists below do not name stays as it is
+    /// "rows"                  "same"; "more": a table may have more rows than in the checkpoint, whose rows
+    ///                         become its first ones, and the others stay as they are; "fewer": it may have
+    ///                         fewer, and is filled by the first rows of the checkpoint; "any": both
+    /// "dtype"                 "same"; "convert": weights become the table's dtype, rounded to nearest, ties to
+    ///                         even; finite numbers beyond float16's range become its largest ones
+    /// "state"                 "load"; "reset": the optimizer's states become 0, as in a new table; "keep": they
+    ///                         stay. With the latter two the optimizer may be another one, and learning rate
+    ///                         and frozen flag stay as they are
+    /// "step"                  "load"; "keep": the collection's count of updates stays as it is
+    /// "collections"           array of: "name"; "from": its name in the checkpoint, where that is another one;
+    ///                         "load": "all", "listed" (of its tables, those of the array "tables") or "none";
+    ///                         "rows", "dtype", "state" and "step", in place of those above; and
+    ///   "tables"              array of: "name", "from", "load": "all" or "none", "rows", "dtype", "state"
+    /// "layers", "parameters"  arrays of: "name", "from", "load": "all" or "none". Layers and sets of DDP
+    ///                         parameters are loaded whole, with their states and counts, or stay as they are
+    /// The columns of a table must agree; what "from" names must be in the checkpoint; several tables may be
+    /// filled from one. The count of updates is one number of a collection, by which the bias corrections of
+    /// ADAM and LAMB go: rows whose states are 0 are then updated as rows that are met at that step for the
+    /// first time. A new training with old weights resets all states and keeps the step.
+    ///
+    /// json: UTF-8, the same on all ranks. control: as commit. out_text: a report, JSON, the same on ranks that
+    /// add the same in the same order:
+    /// "version"                     integer: 1
+    /// "directory"                   text: path of the checkpoint
+    /// "step"                        integer: of the checkpoint
+    /// "collections\[\].name", "collections\[\].from"                  text: as it was added; in the checkpoint
+    /// "collections\[\].step"          integer: its updates after the load
+    /// "collections\[\].step_loaded"   boolean: are they those of the checkpoint?
+    /// "tables\[\].collection", "tables\[\].name", "tables\[\].from"     text: of a table that was loaded
+    /// "tables\[\].rows"               integer: that were loaded
+    /// "tables\[\].new_rows"           integer: of the table behind them, which have stayed as they were
+    /// "tables\[\].dropped_rows"       integer: of the checkpoint behind them, for which the table has no place
+    /// "tables\[\].dtype", "tables\[\].from_dtype"                     text
+    /// "tables\[\].saturated"          integer: numbers that were beyond float16's range
+    /// "tables\[\].state"              text: "loaded", "reset", "kept"; "none": the optimizer has none
+    /// "layers\[\].name", "layers\[\].from"                            text
+    /// "parameters\[\]"                as "layers\[\]": sets of DDP
+    /// "missing\[\].kind", "missing\[\].name"                          text: "collection", "table", "layers" or
+    ///                               "parameters" that the checkpoint has not
+    /// "missing\[\].collection"        optional text: of a table
+    /// "left_out\[\]"                  as "missing\[\]": what stayed as it was because the document says so
+    /// "extra\[\]"                     as "missing\[\]": what of the checkpoint was matched with none
+    /// UTF-8, freed by shardrec_text_free. Collective, blocking (setup deadline). After an error: as
+    /// [`Checkpoint::load`](crate::Checkpoint::load); what the document leaves as it is has not changed. Errors: as
+    /// [`Checkpoint::load`](crate::Checkpoint::load); also INVALID_ARGUMENT (the document, with the place in it), NOT_FOUND (something
+    /// is extra), DISAGREEMENT (the documents differ), INVALID_STATE (a collection would be loaded in part that
+    /// a load has left filled in part, or whose replicas have not been averaged since their last step).
+    /// Since 0.2.
+    pub fn load_partial(&mut self, json: &str, control: Option<&Control>) -> Result<String> {
+        let json = c_text(json)?;
+        take_text(|out| unsafe { sys::shardrec_checkpoint_load_partial(self.0, json.as_ptr(), control.map_or(std::ptr::null_mut(), |control| control.0), out) })
     }
 
     /// The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as

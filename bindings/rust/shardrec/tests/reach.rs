@@ -358,6 +358,10 @@ fn checkpoints() {
         ddp.set_parameter(0, &[9f32, 9.0])?;
         checkpoint.open(5)?;
         checkpoint.load(None)?;
+        let rules = r#"{"version": 1, "load": "listed", "parameters": [{"name": "own"}]}"#;
+        ddp.set_parameter(0, &[9f32, 9.0])?;
+        assert!(checkpoint.load_partial(rules, None)?.contains("left_out"));
+        assert_eq!(kind(checkpoint.load_partial("{}", None)), Some(ErrorKind::InvalidArgument));
         assert_eq!((checkpoint.info()?.step, ddp.parameter::<f32>(0)?[0]), (5, 1.0));
         let opened = checkpoint.info()?;
         assert_eq!((opened.ranks, opened.collections, opened.layers), (2, 1, 1));

@@ -71,6 +71,13 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
   void load(const Control *control = nullptr) {
     check(shardrec_checkpoint_load(get(), detail::control(control)));
   }
+  // json says what may differ. Returns the report, JSON.
+  std::string load_partial(std::string_view json, const Control *control = nullptr) {
+    detail::Text text;
+    check(shardrec_checkpoint_load_partial(get(), detail::c_text(json).c_str(),
+                                           detail::control(control), text.out()));
+    return text.str();
+  }
   void verify(const Control *control = nullptr) const {
     check(shardrec_checkpoint_verify(get(), detail::control(control)));
   }

@@ -261,6 +261,10 @@ public final class ReachTest {
       weight.put(0, 9);
       checkpoint.open(5);
       checkpoint.load(null);
+      weight.put(0, 9);
+      String report = checkpoint.loadPartial("{\"version\": 1, \"load\": \"listed\", \"parameters\": [{\"name\": \"own\"}]}", null);
+      check(report.contains("left_out"), report);
+      fails(Status.INVALID_ARGUMENT, () -> checkpoint.loadPartial("{}", null));
       Checkpoint.Info opened = checkpoint.info();
       check(opened.step() == 5 && opened.ranks() == 2 && opened.collections() == 1 && opened.layers() == 1
           && opened.parameters() == 1 && opened.tensors() == 2 && weight.get(0) == 1, opened.toString());
