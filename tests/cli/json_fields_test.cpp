@@ -62,6 +62,11 @@ TEST_F(JsonFields, OfTrainAndInspect) {
   expect_fields(trained_, section("train --json"));
   train("two", {"--seed", "5"});
   expect_fields(trained_, section("train --json"));
+  scratch_.write("rules.json", R"({"version": 1, "extra": "ignore"})");
+  train("three", {"--load", scratch_.path("two"), "--load-rules", scratch_.path("rules.json")});
+  EXPECT_TRUE(trained_.at("load").is_object());  // listed and compared beside its function
+  trained_.erase("load");
+  expect_fields(trained_, section("train --json"));
   json inspected = line_of(
       {"inspect", scratch_.path("one"), "--verify", "--diff", scratch_.path("two"), "--json"});
   EXPECT_TRUE(inspected.at("contents").is_object());  // listed and compared beside its function

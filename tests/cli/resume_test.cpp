@@ -2,6 +2,7 @@
 // would have come to without a stop.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -253,6 +254,53 @@ TEST_F(Resume, LoadTakesDimsAndLayersFromTheCheckpointAndStartsANewRun) {
   const Finished nothing = cli::test::run(with(data(), {"--load", path("nothing")}));
   EXPECT_EQ(nothing.exit_code, 1);
   EXPECT_NE(nothing.err.find(path("nothing") + " holds no checkpoint"), std::string::npos);
+}
+
+// A larger table of another dtype, another top stack: what --load-rules allows is loaded, the rest is new.
+TEST_F(Resume, LoadRulesStartFromAModelThatDiffers) {
+  trained(with(model("1"), {"--save", path("first")}));
+  const std::vector<std::string> changed{
+      "--load", path("first"), "--rows-per-table", "700", "--dtype", "bfloat16",
+      "--top",  "16",          "--ranks",          "2"};
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& part) {
+    const Finished finished = cli::test::run(with(with(data(), changed), more));
+    EXPECT_EQ(finished.exit_code, 1) << finished.out;
+    EXPECT_NE(finished.err.find(part), std::string::npos) << finished.err;
+  };
+  scratch_.write("strict.json", R"({"version": 1})");
+  scratch_.write("rules.json", R"({"version": 1, "rows": "more", "dtype": "convert",
+                                   "layers": [{"name": "top", "load": "none"}]})");
+  const std::vector<std::string> rules{"--load-rules", path("rules.json")};
+  refused({}, "does not go with it");
+  refused({"--load-rules", path("strict.json")}, R"("rows": "more")");
+  refused({"--load-rules", path("nothing.json")}, "nothing.json cannot be read");
+
+  const Finished finished = cli::test::run(
+      with(with(with(data(), changed), rules), {"--epochs", "0", "--save", path("second")}));
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_NE(finished.out.find("float32 to bfloat16"), std::string::npos) << finished.out;
+  EXPECT_NE(finished.out.find("left as they are: layers top"), std::string::npos) << finished.out;
+  const nlohmann::json report = finished.json().at("load");
+  ASSERT_EQ(report.at("tables").size(), 26U);
+  EXPECT_EQ(report.at("tables")[0].at("rows"), 500);
+  EXPECT_EQ(report.at("tables")[0].at("new_rows"), 200);
+  const SavedModel first = saved_model(path("first"));
+  const SavedModel second = saved_model(path("second"));
+  EXPECT_EQ(first.at("bottom/0"), second.at("bottom/0"));
+  for (const auto& [name, values] : first) {
+    if (name.find("top") == 0 || name.find("bottom") == 0) continue;
+    const std::vector<float>& loaded = second.at(name);
+    EXPECT_EQ(loaded.size() * 500, values.size() * 700) << name;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float error = name.ends_with("/1") ? 0 : std::abs(values[i]) / 256;
+      ASSERT_LE(std::abs(loaded[i] - values[i]), error) << name << " at " << i;
+    }
+  }
+  trained(with(with(with(data(), changed), rules),
+               {"--epochs", "0", "--engine", "gloo", "--save", path("processes")}));
+  EXPECT_TRUE(same_bytes(second, saved_model(path("processes"))));
+  const auto more = trained(with(with(with(data(), changed), rules), {"--epochs", "1"}));
+  EXPECT_GT(more.at("steps"), 0);
 }
 
 TEST_F(Resume, DirectoriesOfTheEarlierReleaseStillLoad) {

@@ -15,6 +15,7 @@
 #include "launch/engines.h"
 #include "launch/processes.h"
 #include "trace/trace_file.h"
+#include "train/load_rules.h"
 #include "train/rank_trainer.h"
 #include "train/train_checkpoint.h"
 #include "train/train_mesh.h"
@@ -145,11 +146,12 @@ RankReport report_of(const RankTrainer& trainer) {
 struct Start {
   std::optional<SavedRun> resumed;  // of --save
   std::optional<SavedRun> loaded;   // of --load
+  std::string rules;                // of --load-rules, JSON
 };
 
 // Fills tables and layers from a checkpoint, if the run begins with one. Collective.
 void begin(const TrainOptions& options, const Start& start, Comm& comm, int rank,
-           RankTrainer& trainer, std::optional<RunStore>& store) {
+           RankTrainer& trainer, std::optional<RunStore>& store, TrainResult& result) {
   if (start.resumed) {
     store->load(start.resumed->step);
     trainer.start_at(start.resumed->position);
@@ -158,7 +160,11 @@ void begin(const TrainOptions& options, const Start& start, Comm& comm, int rank
   } else if (start.loaded) {
     RunStore other(comm, rank, options.load, 0);
     trainer.add_to(other.checkpoint());
-    other.load(start.loaded->step);
+    if (start.rules.empty()) return other.load(start.loaded->step);
+    const std::string report = other.load(start.loaded->step, start.rules);
+    if (rank != 0) return;
+    std::cout << load_text(report) << "\n" << std::flush;
+    result.load_report = report;
   }
 }
 
@@ -180,7 +186,7 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
       store.emplace(comm, rank, options.save, options.keep);
       trainer.add_to(store->checkpoint());
     }
-    begin(options, start, comm, rank, trainer, store);
+    begin(options, start, comm, rank, trainer, store, result);
     const RankTrainer::Saving saving{
         .every = store ? options.save_every : 0,
         .save = [&](const TrainPosition& position) { store->commit(settings, position); }};
@@ -248,8 +254,14 @@ Start start_of(TrainOptions& options) {
   } else if (!options.load.empty()) {
     start.loaded = newest_run(options.load);
     if (!start.loaded) throw UserError(options.load + " holds no checkpoint.");
+    if (!options.load_rules.empty()) start.rules = load_rules(options.load_rules);
     if (!start.loaded->settings.empty()) {
-      take_settings(start.loaded->settings, options.load, TakeSettings::kModel, options);
+      take_settings(start.loaded->settings, options.load,
+                    start.rules.empty() ? TakeSettings::kModel : TakeSettings::kOthers, options);
+    } else if (!start.rules.empty()) {
+      throw UserError(
+          options.load +
+          " holds a checkpoint of an earlier release, which --load-rules does not read.");
     }
   }
   return start;

@@ -74,6 +74,12 @@ void RunStore::load(int64_t step) {
   checkpoint_.load(work.control());
 }
 
+std::string RunStore::load(int64_t step, const std::string& rules) {
+  open(step);
+  const LongWork work("loading " + directory_, rank_ == 0, LongWork::OnInterrupt::kCancel);
+  return checkpoint_.load_partial(rules, work.control());
+}
+
 void RunStore::commit(const std::string& settings, const TrainPosition& position) {
   if (position.steps == saved_step_) return;
   const PositionNumbers numbers{position.epoch, position.batches, position.steps, position.samples};

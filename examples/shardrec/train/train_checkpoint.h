@@ -32,6 +32,8 @@ class RunStore {
 
   // Fills what was added. Collective. CANCELLED when a rank was interrupted.
   void load(int64_t step);
+  // The same under rules (JSON); returns the report of what was loaded.
+  std::string load(int64_t step, const std::string& rules);
   // Takes part in the run that has this checkpoint, without a load. Collective.
   void open(int64_t step);
 

@@ -149,9 +149,16 @@ void add_checkpoint_options(CLI::App* command, TrainOptions& o) {
 }
 
 void add_output_options(CLI::App* command, TrainOptions& o) {
-  command->add_option("--load", o.load,
-                      "Directory of checkpoints, or one of them, to start from with tables and "
-                      "layers as they are there");
+  CLI::Option* load = command->add_option("--load", o.load,
+                                          "Directory of checkpoints, or one of them, to start from "
+                                          "with tables and layers as they are there");
+  command
+      ->add_option("--load-rules", o.load_rules,
+                   "File of JSON that says what may differ from --load, be left out or start anew: "
+                   "the document of shardrec_checkpoint_load_partial. Tables have the rows of the "
+                   "data or of --rows-per-table; other options of the model are as in --load where "
+                   "they are not given")
+      ->needs(load);
   command->add_option(
       "--output", o.output,
       "File for the predictions of the test part: ROW, LABEL, PROBABILITY, separated "

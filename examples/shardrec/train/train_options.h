@@ -43,7 +43,8 @@ struct TrainOptions {
   int64_t keep = 3;        // checkpoints that stay; 0: all
   bool resume = false;
   std::string load;
-  std::string output;  // file for the predictions of the test part
+  std::string load_rules;  // file that says what of load may differ
+  std::string output;      // file for the predictions of the test part
   std::string trace;
   bool json = false;
   bool strict = false;

@@ -92,6 +92,7 @@ std::string json_line(const TrainOptions& options, const TrainResult& result) {
                     {"sharding_groups", result.mesh->sharding},
                     {"replica_groups", result.mesh->replica}};
   }
+  if (!result.load_report.empty()) json["load"] = nlohmann::ordered_json::parse(result.load_report);
   json["first_losses"] = first_losses(result);
   return json.dump();
 }

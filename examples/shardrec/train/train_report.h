@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "train/phase_times.h"
@@ -51,6 +52,7 @@ struct TrainResult {
   double seconds_trained = 0;
   double seconds = 0;
   int64_t unreadable_lines = 0;
+  std::string load_report;  // JSON of the library; empty without --load-rules
 };
 
 // AUC of the true probabilities on the test rows, where the data come from `generate` and are what

@@ -111,12 +111,13 @@ void take_settings(const std::string& text, const std::string& directory, TakeSe
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     each(options, [&](const char* name, auto& value, Role role) {
-      if (role != Role::kModel && what == TakeSettings::kModel) return;
+      if (role != Role::kModel && what != TakeSettings::kRun) return;
       if (!json.contains(name) && std::ranges::find(kNewOptions, name) != kNewOptions.end()) return;
       const nlohmann::json& saved = json.at(name);
       if (!options.given.contains(name)) {
         saved.get_to(value);
-      } else if (role != Role::kFree && nlohmann::json(value) != saved) {
+      } else if (role != Role::kFree && what != TakeSettings::kOthers &&
+                 nlohmann::json(value) != saved) {
         throw UserError(directory + " was trained with " + name + " " + shown(saved) + "; " + name +
                         " " + shown(value) + " does not go with it.");
       }
@@ -125,6 +126,7 @@ void take_settings(const std::string& text, const std::string& directory, TakeSe
       require_same_data(json.at("data"), directory, options);
     }
     options.table_rows.clear();
+    if (what == TakeSettings::kOthers) return;
     for (const auto& table : json.at("tables")) {
       options.table_rows.push_back(table.at("rows").get<int64_t>());
     }

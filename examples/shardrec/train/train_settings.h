@@ -23,7 +23,9 @@ std::string settings_json(const TrainOptions& options, const Schema& schema);
 
 enum class TakeSettings {
   kModel,  // to start from its weights: what tables and layers look like
-  kRun     // to go on with it: also the order of the data, and what is left at its defaults
+  kOthers,  // to start from some of its weights: the same, but options that are given may be others, and
+            // sizes of tables are not those of the checkpoint
+  kRun  // to go on with it: also the order of the data, and what is left at its defaults
 };
 // Options that were not given become those of a checkpoint. UserError, naming both values, where one
 // was given that does not go with it; CORRUPT_DATA's sentence for text that is no settings.
