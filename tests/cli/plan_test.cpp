@@ -96,8 +96,11 @@ TEST_F(PlanCommand, EndsWithThePlanAndItsBytesAsJson) {
   const nlohmann::json rank = {
       {"rank", 1}, {"weight_bytes", 1310720}, {"state_bytes", 20480}, {"total_bytes", 1331200}};
   EXPECT_EQ(json.at("ranks").at(1), rank);
-  const nlohmann::json table = {
-      {"name", "t4"}, {"weight_bytes", 262144}, {"state_bytes", 4096}, {"total_bytes", 266240}};
+  const nlohmann::json table = {{"name", "t4"},
+                                {"weight_bytes", 262144},
+                                {"state_bytes", 4096},
+                                {"total_bytes", 266240},
+                                {"box_bytes", nlohmann::json::array({266240})}};
   EXPECT_EQ(json.at("tables").at(3), table);
   EXPECT_EQ(nlohmann::json::parse(read_file(scratch_.path("plan.json"))), json.at("plan"));
 }

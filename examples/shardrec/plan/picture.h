@@ -31,4 +31,19 @@ struct Picture {
 // ranks are drawn.
 std::string draw_plan(const Picture& picture);
 
+// The same in parts, for a page that lays them out: an SVG element of 280 units for each table, then what is said of
+// those that are not drawn (empty: all are).
+struct PlanParts {
+  std::vector<std::string> tables;
+  std::string rest;
+};
+PlanParts draw_plan_parts(const Picture& picture);
+// The rules of CSS that the parts need, once on their page.
+std::string plan_style();
+// "2 tables on 4 ranks, 1.3 MiB of weights and optimizer states"
+std::string plan_title(const Picture& picture);
+
+// Of a rank in pictures, as CSS has it: neighbours in number are far apart in hue.
+std::string colour_of_rank(int32_t rank);
+
 }  // namespace shardrec::cli

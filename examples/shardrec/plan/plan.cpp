@@ -15,6 +15,7 @@
 #include "command/text_table.h"
 #include "command/user_error.h"
 #include "plan/picture.h"
+#include "plan/planned.h"
 
 namespace shardrec::cli {
 namespace {
@@ -32,38 +33,6 @@ struct PlanOptions {
   std::string output;
   std::string picture;
   bool json = false;
-};
-
-struct Bytes {
-  int64_t weights = 0;
-  int64_t states = 0;
-
-  [[nodiscard]] int64_t total() const { return weights + states; }
-  void add(const Bytes& more) {
-    weights += more.weights;
-    states += more.states;
-  }
-};
-
-// A box of a plan; of a replicated table, the copy of each rank.
-struct Box {
-  Plan::Box place{};
-  Bytes bytes;
-};
-
-struct Table {
-  std::string name;
-  bool replicated = false;
-  std::vector<Box> boxes;
-  Bytes bytes;  // of all ranks together
-};
-
-// What the report is made of.
-struct Planned {
-  nlohmann::json plan;
-  int32_t ranks = 0;
-  std::vector<Table> tables;
-  std::vector<Bytes> by_rank;
 };
 
 std::string read_text(const std::string& path) {
@@ -104,39 +73,6 @@ Plan make_plan(const PlanOptions& options, const Model& model) {
   return Plan(model, topology_of(options), planner);
 }
 
-Box box_of(const Plan& plan, int32_t table, int32_t index) {
-  Box box{.place = plan.box(table, index)};
-  box.bytes = {box.place.weight_bytes, box.place.state_bytes};
-  return box;
-}
-
-Planned read_plan(const Plan& plan, const std::string& text) {
-  Planned planned;
-  planned.plan = nlohmann::json::parse(text);
-  planned.ranks = planned.plan.at("ranks");
-  planned.by_rank.resize(static_cast<size_t>(planned.ranks));
-  Bytes replicated;
-  for (const auto& shape : planned.plan.at("tables")) {
-    Table table{.name = shape.at("name"), .replicated = shape.at("replicated")};
-    const auto index = static_cast<int32_t>(planned.tables.size());
-    const size_t boxes = table.replicated ? 1 : shape.at("boxes").size();
-    for (size_t b = 0; b < boxes; ++b) {
-      const Box box = box_of(plan, index, static_cast<int32_t>(b));
-      table.bytes.add(box.bytes);
-      if (!table.replicated) planned.by_rank[static_cast<size_t>(box.place.rank)].add(box.bytes);
-      table.boxes.push_back(box);
-    }
-    if (table.replicated) {
-      replicated.add(table.bytes);
-      table.bytes.weights *= planned.ranks;
-      table.bytes.states *= planned.ranks;
-    }
-    planned.tables.push_back(std::move(table));
-  }
-  for (Bytes& rank : planned.by_rank) rank.add(replicated);
-  return planned;
-}
-
 std::string size_text(int64_t bytes) {
   constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return std::to_string(bytes) + " B";
@@ -162,8 +98,8 @@ void print_tables(const Plan& plan, const Planned& planned) {
                    {"weights"},
                    {"states"},
                    {"total"}});
-  for (const Table& table : planned.tables) {
-    for (const Box& box : table.boxes) {
+  for (const PlannedTable& table : planned.tables) {
+    for (const PlannedBox& box : table.boxes) {
       const Plan::Box& place = box.place;
       boxes.add({table.name, table.replicated ? "each" : std::to_string(place.rank),
                  range_text(place.row, place.rows), range_text(place.col, place.cols),
@@ -174,44 +110,10 @@ void print_tables(const Plan& plan, const Planned& planned) {
   std::cout << boxes.text() << "\n" << plan.to_text();
 }
 
-nlohmann::json bytes_json(nlohmann::json about, const Bytes& bytes) {
-  about["weight_bytes"] = bytes.weights;
-  about["state_bytes"] = bytes.states;
-  about["total_bytes"] = bytes.total();
-  return about;
-}
-
-void print_json(const Planned& planned) {
-  nlohmann::json out{{"version", 1}, {"plan", planned.plan}};
-  out["tables"] = nlohmann::json::array();
-  for (const Table& table : planned.tables) {
-    out["tables"].push_back(bytes_json({{"name", table.name}}, table.bytes));
-  }
-  out["ranks"] = nlohmann::json::array();
-  for (size_t rank = 0; rank < planned.by_rank.size(); ++rank) {
-    out["ranks"].push_back(bytes_json({{"rank", rank}}, planned.by_rank[rank]));
-  }
+void print_json(const nlohmann::json& planned) {
+  nlohmann::json out = planned;
+  out["version"] = 1;
   std::cout << out.dump() << "\n";
-}
-
-Picture picture_of(const Planned& planned) {
-  Picture picture;
-  for (size_t t = 0; t < planned.tables.size(); ++t) {
-    const Table& table = planned.tables[t];
-    const auto& shape = planned.plan.at("tables").at(t);
-    PictureTable drawn{.name = table.name,
-                       .rows = shape.at("rows"),
-                       .dim = shape.at("dim"),
-                       .bytes = table.bytes.total(),
-                       .replicated = table.replicated};
-    for (const auto& [place, bytes] : table.boxes) {
-      drawn.boxes.push_back(
-          {place.rank, place.row, place.rows, place.col, place.cols, bytes.total()});
-    }
-    picture.tables.push_back(std::move(drawn));
-  }
-  for (const Bytes& rank : planned.by_rank) picture.bytes_by_rank.push_back(rank.total());
-  return picture;
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -228,10 +130,13 @@ int plan(const PlanOptions& options) {
   const std::string json = made.to_json();
   if (!options.output.empty()) write_text(options.output, json + "\n");
   const Planned planned = read_plan(made, json);
-  if (!options.picture.empty()) write_text(options.picture, draw_plan(picture_of(planned)));
-  if (options.json) {
-    print_json(planned);
-    return 0;
+  if (!options.picture.empty() || options.json) {
+    const nlohmann::json document = planned_json(planned);
+    if (!options.picture.empty()) write_text(options.picture, draw_plan(picture_of(document)));
+    if (options.json) {
+      print_json(document);
+      return 0;
+    }
   }
   print_tables(made, planned);
   return 0;

@@ -2,35 +2,15 @@
 // complete.
 #include "train/predictions.h"
 
-#include <cstdio>
-#include <filesystem>
-#include <system_error>
-
 #include "command/numbers.h"
-#include "command/user_error.h"
 
 namespace shardrec::cli {
-namespace {
 
-std::string part_of(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
-    return path;  // such as /dev/stdout, which nothing can be renamed to
-  }
-  return without_gzip_name(path) + ".part" + (is_gzip_name(path) ? ".gz" : "");
-}
-
-}  // namespace
-
-PredictionFile::PredictionFile(std::string path, bool labelled)
-    : path_(std::move(path)), labelled_(labelled) {
-  if (path_.empty()) return;
-  part_ = part_of(path_);
-  sink_ = std::make_unique<LineSink>(part_);
-}
-
-PredictionFile::~PredictionFile() {
-  if (sink_ != nullptr && part_ != path_) std::remove(part_.c_str());  // it is not complete
+PredictionFile::PredictionFile(std::string path, bool labelled) : labelled_(labelled) {
+  if (path.empty()) return;
+  const char* const ending = is_gzip_name(path) ? ".gz" : "";
+  file_ = std::make_unique<WholeFile>(std::move(path), ending);
+  sink_ = std::make_unique<LineSink>(file_->part());
 }
 
 void PredictionFile::add(const Samples& samples, std::span<const float> probabilities) {
@@ -48,11 +28,7 @@ void PredictionFile::add(const Samples& samples, std::span<const float> probabil
 void PredictionFile::finish() {
   if (sink_ == nullptr) return;
   sink_->finish();
-  if (part_ != path_) {
-    std::error_code error;
-    std::filesystem::rename(part_, path_, error);
-    if (error) throw UserError("Cannot write " + path_ + ": " + error.message() + ".");
-  }
+  file_->finish();
   sink_.reset();
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "command/whole_file.h"
 #include "data/line_sink.h"
 #include "data/samples.h"
 
@@ -23,16 +24,14 @@ class PredictionFile {
   explicit PredictionFile(std::string path, bool labelled = true);
   PredictionFile(const PredictionFile&) = delete;
   PredictionFile& operator=(const PredictionFile&) = delete;
-  ~PredictionFile();
 
   // probabilities: one per sample.
   void add(const Samples& samples, std::span<const float> probabilities);
   void finish();
 
  private:
-  std::string path_;
   bool labelled_;
-  std::string part_;  // its name until it is complete
+  std::unique_ptr<WholeFile> file_;
   std::unique_ptr<LineSink> sink_;
   std::string text_;
 };
