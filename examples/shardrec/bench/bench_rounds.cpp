@@ -10,6 +10,7 @@
 
 #include "bench/bench_clock.h"
 #include "command/numbers.h"
+#include "command/progress_line.h"
 #include "command/user_error.h"
 
 namespace shardrec::cli {
@@ -37,11 +38,14 @@ int64_t agree(Comm& comm, int64_t value) {
 }  // namespace
 
 void run_bench_seconds(Comm& comm, int rank, double seconds, const std::function<void()>& step) {
-  const double end = bench_now() + seconds;
+  const double begin = bench_now();
+  const double end = begin + seconds;
+  ProgressLine progress("measuring", rank == 0);
   int64_t steps = 0;
   do {
     step();
     ++steps;
+    if (seconds > 0) progress.show((bench_now() - begin) / seconds);
   } while (agree(comm, rank == 0 && (bench_now() < end || steps < kLeastSteps)));
 }
 

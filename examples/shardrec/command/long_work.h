@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "command/progress_line.h"
+
 namespace shardrec::cli {
 
 class LongWork {
@@ -26,11 +28,8 @@ class LongWork {
 
  private:
   void watch();
-  void show() const;
 
-  std::string title_;
-  bool shown_;
-  bool terminal_;
+  ProgressLine line_;
   OnInterrupt on_interrupt_;
   Control control_;
   std::mutex mutex_;

@@ -4,6 +4,7 @@
 
 #include "command/commands.h"
 #include "command/numbers.h"
+#include "command/progress_line.h"
 #include "command/text_table.h"
 #include "data/best_auc.h"
 #include "data/click_log.h"
@@ -54,11 +55,10 @@ std::string describe(const GenerateOptions& options, const PlantedClicks& clicks
   return table.text();
 }
 
-int generate(const GenerateOptions& options) {
-  const PlantedClicks clicks(options.seed);
+void write_rows(const GenerateOptions& options, const PlantedClicks& clicks, BestAuc& all,
+                BestAuc& test) {
   LineSink sink(options.output);
-  BestAuc all;
-  BestAuc test;
+  ProgressLine progress("generating", true);
   std::string text;
   constexpr size_t kFlush = size_t{1} << 20;
   for (int64_t i = 0; i < options.rows; ++i) {
@@ -69,10 +69,19 @@ int generate(const GenerateOptions& options) {
     if (text.size() >= kFlush) {
       sink.write(text);
       text.clear();
+      progress.show(static_cast<double>(i + 1) / static_cast<double>(options.rows),
+                    with_separators(i + 1) + " rows");
     }
   }
   sink.write(text);
   sink.finish();
+}
+
+int generate(const GenerateOptions& options) {
+  const PlantedClicks clicks(options.seed);
+  BestAuc all;
+  BestAuc test;
+  write_rows(options, clicks, all, test);
 
   PlantedResult result;
   result.rows = options.rows;

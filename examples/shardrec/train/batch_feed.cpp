@@ -92,7 +92,11 @@ GlobalBatch BatchFeed::cut(Pass& pass, const Samples& left, const Block& block,
   batch.slice = options_.rank < 0
                     ? Slice{.first = 0, .last = batch.size}
                     : slice_of(batch.size, options_.ranks, options_.rank, options_.unit);
-  batch.fraction = block.fraction;
+  // Blocks are long: within one it goes by rows.
+  const double share = rows.empty() ? 1
+                                    : static_cast<double>(&rows.back() + 1 - block.order.data()) /
+                                          static_cast<double>(block.order.size());
+  batch.fraction = block.fraction_before + (block.fraction - block.fraction_before) * share;
   const auto row = [&](int64_t i) { return rows[static_cast<size_t>(i - left.size())]; };
   for (int64_t i = batch.slice.first; i < batch.slice.last; ++i) {
     if (i < left.size()) {
@@ -119,6 +123,7 @@ void BatchFeed::hand_out(Pass& pass) {
   };
   while (finish_block(pass, ahead)) {
     std::swap(block, ahead);
+    block.fraction_before = ahead.fraction;
     ahead.number = block.number + 1;
     ahead.rows.clear();
     ahead.complete = false;

@@ -84,7 +84,8 @@ class BatchFeed {
     int64_t number = 0;
     Rows rows;
     std::vector<int64_t> order;
-    double fraction = 0;       // of the pass, behind this block
+    double fraction = 0;  // of the pass, behind this block
+    double fraction_before = 0;
     bool complete = false;     // nothing more is read into it
     std::exception_ptr error;  // what reading it ended with
   };
