@@ -67,6 +67,8 @@ TEST_F(JsonFields, OfTrainAndInspect) {
   EXPECT_TRUE(trained_.at("load").is_object());  // listed and compared beside its function
   trained_.erase("load");
   expect_fields(trained_, section("train --json"));
+  train("four", {"--ranks", "2", "--report", scratch_.path("report.html")});
+  expect_fields(trained_, section("train --json"));
   json inspected = line_of(
       {"inspect", scratch_.path("one"), "--verify", "--diff", scratch_.path("two"), "--json"});
   EXPECT_TRUE(inspected.at("contents").is_object());  // listed and compared beside its function
@@ -94,7 +96,12 @@ TEST_F(JsonFields, OfBench) {
                 section("bench lookup, bench step"));
   expect_fields(with({"bench", "step", "--table", "2x100x8", "--ranks", "2"}),
                 section("bench lookup, bench step"));
+  const std::string report = scratch_.path("report.html");
+  expect_fields(with({"bench", "step", "--table", "2x100x8", "--report", report}),
+                section("bench lookup, bench step"));
   expect_fields(with({"bench", "dense", "--layers", "4-8-1"}), section("bench dense"));
+  expect_fields(with({"bench", "dense", "--layers", "4-8-1", "--report", report}),
+                section("bench dense"));
 }
 
 TEST_F(JsonFields, OfServeBench) {

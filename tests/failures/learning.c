@@ -34,7 +34,8 @@ shardrec_status make_model(shardrec_model **out) {
     status = shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
                                       SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD);
   }
-  if (status == SHARDREC_OK) status = shardrec_model_set_optimizer(*out, SHARDREC_ALL_TABLES, options);
+  if (status == SHARDREC_OK)
+    status = shardrec_model_set_optimizer(*out, SHARDREC_ALL_TABLES, options);
   shardrec_options_destroy(&options);
   return status;
 }

@@ -1,9 +1,9 @@
 // bench lookup: tables on one rank. bench step: the same tables sharded over ranks. bench dense: see
 // dense_bench.h. One line of JSON, or with --serve one per round that the input asks for.
-#include <iostream>
 #include <optional>
 
 #include "bench/bench_report.h"
+#include "bench/bench_result.h"
 #include "bench/bench_rounds.h"
 #include "bench/bench_tables.h"
 #include "bench/dense_bench.h"
@@ -20,7 +20,8 @@ namespace {
 // Runs the ranks of a benchmark of tables: for a time, or for rounds.
 class Bench {
  public:
-  explicit Bench(const BenchOptions& options) : options_(options) {}
+  explicit Bench(const BenchOptions& options)
+      : options_(options), result_(options.name, options.report, options.engine) {}
 
   void run() {
     run_ranks(group_of(options_), [&](int rank, Comm& comm) {
@@ -49,14 +50,14 @@ class Bench {
 
  private:
   // Collective: rank 0 prints what all have measured.
-  void print(Comm& comm, int rank, const RankTimes& own) const {
+  void print(Comm& comm, int rank, const RankTimes& own) {
     std::vector<RankTimes> ranks;
     for (const std::vector<double>& numbers : gather(comm, numbers_of(own))) {
       ranks.push_back(times_from(numbers, own.ids.size()));
     }
     if (rank != 0) return;
     if (in_processes(options_.engine)) add_up_processes(ranks);
-    std::cout << bench_report(options_, ranks, probed_ ? &*probed_ : nullptr) << "\n" << std::flush;
+    result_.print(bench_report(options_, ranks, probed_ ? &*probed_ : nullptr));
   }
 
   static std::optional<ProbedMemory> memory_of(const BenchOptions& options) {
@@ -66,6 +67,7 @@ class Bench {
   }
 
   const BenchOptions& options_;
+  BenchResult result_;
   const std::optional<ProbedMemory> probed_ = memory_of(options_);
 };
 
@@ -136,11 +138,13 @@ void add_shape_options(CLI::App* command, BenchOptions& o) {
       command->add_option("--seconds", o.seconds, "Measure this long, and five steps at least")
           ->check(CLI::Range(0.0, 86400.0))
           ->capture_default_str();
-  command
-      ->add_flag("--serve", o.serve,
-                 "Print 'ready', then for each line of the input, a number of steps, run them and "
-                 "print their line of JSON: to measure in turn with something else")
-      ->excludes(seconds);
+  auto* serve =
+      command
+          ->add_flag("--serve", o.serve,
+                     "Print 'ready', then for each line of the input, a number of steps, run them "
+                     "and print their line of JSON: to measure in turn with something else")
+          ->excludes(seconds);
+  add_report_option(command, o.report, serve);
 }
 
 void add_batch_option(CLI::App* command, BenchOptions& o, const std::string& meaning) {
@@ -188,7 +192,11 @@ Run add_bench(CLI::App& app) {
           "lets it expect")
       ->capture_default_str();
   const DenseBench dense = add_dense_bench(*command);
-  return [options, dense] { return dense.command->parsed() ? dense.run() : bench(*options); };
+  return [options, dense, step] {
+    if (dense.command->parsed()) return dense.run();
+    if (step->parsed()) options->name = "bench step";
+    return bench(*options);
+  };
 }
 
 }  // namespace shardrec::cli

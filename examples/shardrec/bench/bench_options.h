@@ -11,7 +11,8 @@
 namespace shardrec::cli {
 
 struct BenchOptions {
-  int64_t tables = 8;  // of one size: what `sizes` replaces
+  std::string name = "bench lookup";  // or "bench step"
+  int64_t tables = 8;                 // of one size: what `sizes` replaces
   int64_t rows = 1000000;
   int64_t dim = 64;
   std::vector<std::string> sizes;  // COUNTxROWSxDIM, in this order
@@ -26,6 +27,7 @@ struct BenchOptions {
   int batches = 6;  // that rotate, so that no step finds its rows in the cache
   double seconds = 3;
   bool serve = false;
+  std::string report;  // file for a page about it
   int ranks = 1;
   int ranks_per_node = 0;  // 0: all on one node
   std::string engine = "local";

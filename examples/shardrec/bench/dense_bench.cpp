@@ -1,9 +1,9 @@
 // The command line of `bench dense`, and its ranks.
 #include "bench/dense_bench.h"
 
-#include <iostream>
 #include <memory>
 
+#include "bench/bench_result.h"
 #include "bench/bench_rounds.h"
 #include "bench/dense_rank.h"
 #include "bench/dense_report.h"
@@ -34,14 +34,14 @@ namespace {
 
 // Collective: rank 0 prints what all have measured.
 void print(Comm& comm, int rank, const DenseBenchOptions& options, const DenseRank& layers,
-           DenseTimes& own) {
+           DenseTimes& own, BenchResult& result) {
   own.loss = layers.loss();
   std::vector<DenseTimes> ranks;
   for (const std::vector<double>& numbers : gather(comm, numbers_of(own))) {
     ranks.push_back(dense_times_from(numbers));
   }
   if (rank != 0) return;
-  std::cout << dense_report(options, layers.parameters(), ranks) << "\n" << std::flush;
+  result.print(dense_report(options, layers.parameters(), ranks));
 }
 
 int bench_dense(DenseBenchOptions options) {
@@ -50,7 +50,8 @@ int bench_dense(DenseBenchOptions options) {
   const RankGroup group{
       .ranks = options.ranks, .ranks_per_node = options.ranks, .engine = options.engine};
   if (starts_ranks(group)) return start_ranks(group);
-  run_ranks(group, [&options](int rank, Comm& comm) {
+  BenchResult result("bench dense", options.report, options.engine);
+  run_ranks(group, [&](int rank, Comm& comm) {
     DenseRank layers(options, comm, rank);
     DenseTimes times;
     for (int64_t i = 0; i < kBenchWarmUp; ++i) layers.step(i);
@@ -58,7 +59,7 @@ int bench_dense(DenseBenchOptions options) {
       serve_bench_rounds(comm, rank, [&](int64_t steps) {
         times.steps.clear();
         for (int64_t i = 0; i < steps; ++i) times.steps.push_back(layers.step(i));
-        print(comm, rank, options, layers, times);
+        print(comm, rank, options, layers, times, result);
       });
       return;
     }
@@ -66,7 +67,7 @@ int bench_dense(DenseBenchOptions options) {
       const auto done = static_cast<int64_t>(times.steps.size());
       times.steps.push_back(layers.step(kBenchWarmUp + done));
     });
-    print(comm, rank, options, layers, times);
+    print(comm, rank, options, layers, times, result);
   });
   return 0;
 }
@@ -120,11 +121,13 @@ DenseBench add_dense_bench(CLI::App& bench) {
       command->add_option("--seconds", o.seconds, "Measure this long, and five steps at least")
           ->check(CLI::Range(0.0, 86400.0))
           ->capture_default_str();
-  command
-      ->add_flag("--serve", o.serve,
-                 "Print 'ready', then for each line of the input, a number of steps, run them and "
-                 "print their line of JSON: to measure in turn with something else")
-      ->excludes(seconds);
+  auto* serve =
+      command
+          ->add_flag("--serve", o.serve,
+                     "Print 'ready', then for each line of the input, a number of steps, run them "
+                     "and print their line of JSON: to measure in turn with something else")
+          ->excludes(seconds);
+  add_report_option(command, o.report, serve);
   return {command, [options] { return bench_dense(*options); }};
 }
 

@@ -20,6 +20,7 @@ struct DenseBenchOptions {
   int batches = 6;                 // that rotate
   double seconds = 3;
   bool serve = false;
+  std::string report;  // file for a page about it
   int ranks = 1;
   std::string engine = "local";
   uint64_t seed = 7;

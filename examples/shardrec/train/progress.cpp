@@ -1,4 +1,4 @@
-// How progress is drawn: a line in place on a terminal, else one every ten seconds.
+// How progress is drawn: a line in place on a terminal, else one behind every so many steps.
 #include "train/progress.h"
 
 #include <unistd.h>
@@ -12,7 +12,7 @@ namespace shardrec::cli {
 namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);
-constexpr auto kLine = std::chrono::seconds(10);
+constexpr auto kLine = std::chrono::seconds(30);
 
 std::string bar(double fraction) {
   constexpr size_t kWidth = 24;
@@ -25,24 +25,33 @@ std::string bar(double fraction) {
 
 std::string describe(const ProgressState& state) {
   std::string text = " " + fixed(100 * std::clamp(state.fraction, 0.0, 1.0), 0) + "%";
+  if (state.step > 0) text += "  step " + with_separators(state.step);
   if (state.has_quality) {
     text += "  loss " + fixed(state.loss, 4) + "  NE " + fixed(state.normalised_entropy, 4) +
             "  AUC " + fixed(state.auc, 4);
   }
   return text + "  " + with_separators(static_cast<int64_t>(state.samples_per_second)) +
-         " samples/s";
+         " samples/s" + state.time_left;
 }
 
 }  // namespace
 
-Progress::Progress(bool enabled)
-    : enabled_(enabled), terminal_(isatty(STDERR_FILENO) == 1), shown_(Clock::now()) {}
+Progress::Progress(bool enabled, int64_t every)
+    : enabled_(enabled),
+      every_(every),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      shown_(Clock::now()) {}
+
+bool Progress::due(const ProgressState& state, Clock::time_point now) const {
+  if (terminal_) return now - shown_ >= kRedraw;
+  if (every_ == 0) return false;
+  return (state.step > 0 && state.step % every_ == 0) || now - shown_ >= kLine;
+}
 
 void Progress::show(const ProgressState& state, bool last) {
   if (!enabled_) return;
   const auto now = Clock::now();
-  if (!last && now - shown_ < (terminal_ ? Clock::duration(kRedraw) : Clock::duration(kLine)))
-    return;
+  if (!last && !due(state, now)) return;
   shown_ = now;
   if (!terminal_) {
     std::cerr << state.title << describe(state) + "\n";

@@ -53,7 +53,9 @@ RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, cons
       collection_(make_tables(comm, rank, options, model, plan, mesh)),
       slots_{Slot(collection_), Slot(collection_)},
       window_(comm),
-      test_(comm) {}
+      test_(comm),
+      window_steps_(options.progress_every == 0 ? kReportSteps
+                                                : std::min(kReportSteps, options.progress_every)) {}
 
 int64_t RankTrainer::test_batch(const TrainOptions& options) {
   const int64_t tiles = (options.batch + kTile - 1) / kTile;
@@ -168,7 +170,9 @@ void RankTrainer::train(BatchFeed& feed, int64_t epoch, const std::string& title
     more = !stopped_ && fetch(slots_[now], reader, unit(Split::kTrain));
     step(slot);
     ++steps;
-    report(slot, steps, title, progress);
+    times_.enter(Phase::kMetrics);
+    if (++steps_in_window_ == window_steps_) end_window();
+    if (rank_ == 0 && more) progress.show(state_of(slot, title), false);
     if (saving.every > 0 && position_.steps % saving.every == 0) {
       average();  // a checkpoint is one model
       times_.enter(Phase::kSave);
@@ -178,32 +182,49 @@ void RankTrainer::train(BatchFeed& feed, int64_t epoch, const std::string& title
   }
   average();  // what is evaluated and saved is one model
   times_.enter(Phase::kMetrics);
-  if (steps % kReportSteps != 0) last_window_ = quality(window_);
-  seconds_trained_ = seconds_before_ + seconds_since(started_);
-  if (rank_ == 0 && steps > 0) {
-    const Slot& last = slots_[1 - now];
-    progress.show({title, last.batch->fraction, last_window_.loss, last_window_.normalised_entropy,
-                   last_window_.auc, last_window_.known,
-                   static_cast<double>(samples_trained()) / seconds_trained_},
-                  true);
-  }
+  if (steps_in_window_ > 0) end_window();
+  seconds_trained_ = seconds_now();
+  if (rank_ == 0 && steps > 0) progress.show(state_of(slots_[1 - now], title), true);
   times_.enter(Phase::kOther);
 }
 
-void RankTrainer::report(const Slot& slot, int64_t steps, const std::string& title,
-                         Progress& progress) {
-  times_.enter(Phase::kMetrics);
-  if (steps % kReportSteps == 0) last_window_ = quality(window_);
-  if (rank_ != 0) return;
-  const double seconds = seconds_before_ + seconds_since(started_);
-  progress.show(
-      {title, slot.batch->fraction, last_window_.loss, last_window_.normalised_entropy,
-       last_window_.auc, last_window_.known, static_cast<double>(samples_trained()) / seconds},
-      false);
+double RankTrainer::seconds_now() const { return seconds_before_ + seconds_since(started_); }
+
+void RankTrainer::end_window() {
+  last_window_ = quality(window_);
+  steps_in_window_ = 0;
+  const double now = seconds_now();
+  history_.add({.step = position_.steps,
+                .samples = last_window_.samples,
+                .seconds = now - window_began_,
+                .loss = last_window_.loss,
+                .normalised_entropy = last_window_.normalised_entropy,
+                .auc = last_window_.auc,
+                .known_samples = last_window_.known ? last_window_.samples : 0});
+  window_began_ = now;
 }
 
-Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions) {
+ProgressState RankTrainer::state_of(const Slot& slot, const std::string& title) {
+  const double done =
+      (static_cast<double>(position_.epoch) + slot.batch->fraction) / std::max(1, options_.epochs);
+  if (!time_left_) time_left_.emplace(done);
+  return {.title = title,
+          .fraction = slot.batch->fraction,
+          .step = position_.steps,
+          .loss = last_window_.loss,
+          .normalised_entropy = last_window_.normalised_entropy,
+          .auc = last_window_.auc,
+          .has_quality = last_window_.known,
+          .samples_per_second = static_cast<double>(samples_trained()) / seconds_now(),
+          .time_left = time_left_->text(done)};
+}
+
+Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions, Progress& progress) {
   BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
+  const auto begun = std::chrono::steady_clock::now();
+  const TimeLeft time_left;
+  int64_t samples = 0;
+  ProgressState state{.title = "test"};
   size_t now = 0;
   int64_t batches = 0;
   const auto next = [&] {
@@ -218,7 +239,13 @@ Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions) {
     more = next();
     dense_forward(slot, test_);
     if (writes_predictions_) write(slot, predictions);
+    samples += slot.global();
+    state.fraction = slot.batch->fraction;
+    state.samples_per_second = static_cast<double>(samples) / seconds_since(begun);
+    state.time_left = time_left.text(state.fraction);
+    if (rank_ == 0 && more) progress.show(state, false);
   }
+  if (rank_ == 0 && samples > 0) progress.show(state, true);
   times_.enter(Phase::kMetrics);
   const Quality result = quality(test_);
   times_.enter(Phase::kOther);

@@ -12,13 +12,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <shardrec/shardrec.hpp>
 #include <string>
 #include <vector>
 
+#include "command/time_left.h"
 #include "launch/ranks.h"
 #include "train/batch_feed.h"
 #include "train/dense_net.h"
+#include "train/history.h"
 #include "train/phase_times.h"
 #include "train/predictions.h"
 #include "train/progress.h"
@@ -44,6 +47,7 @@ class RankTrainer {
   static constexpr int64_t kTile = 128;
   static constexpr int64_t kTiledRows = 1024;
   static constexpr size_t kFirstLosses = 20;
+  // Steps whose samples loss and quality are the mean of; fewer where progress is shown more often.
   static constexpr int64_t kReportSteps = 50;
   // In evaluation, processes ask each other every so many batches whether one was interrupted.
   static constexpr int64_t kAgreeBatches = 16;
@@ -68,7 +72,7 @@ class RankTrainer {
   // predictions: of rank 0; the same calls are made on all ranks.
   // Of a feed with batches of test_batch(). The same numbers for any number of ranks with the same
   // model.
-  Quality evaluate(BatchFeed& feed, PredictionFile& predictions);
+  Quality evaluate(BatchFeed& feed, PredictionFile& predictions, Progress& progress);
 
   // Tables and layers, to be saved and loaded.
   void add_to(Checkpoint& checkpoint);
@@ -80,6 +84,8 @@ class RankTrainer {
 
   // Per step, the loss summed over this rank's samples, divided by the global batch.
   [[nodiscard]] const std::vector<double>& first_losses() const { return first_losses_; }
+  // Of all steps of this process; the same on all ranks but for the time.
+  [[nodiscard]] const History& history() const { return history_; }
   [[nodiscard]] const PhaseTimes& times() const { return times_; }
   [[nodiscard]] const Collection& collection() const { return collection_; }
   // By this process; position() has those of the whole run.
@@ -113,7 +119,10 @@ class RankTrainer {
   void write(const Slot& slot, PredictionFile& predictions);
   Quality quality(Metrics& metrics);
   void average();
-  void report(const Slot& slot, int64_t steps, const std::string& title, Progress& progress);
+  // Ends the window of steps: takes their loss and quality. Collective.
+  void end_window();
+  [[nodiscard]] ProgressState state_of(const Slot& slot, const std::string& title);
+  [[nodiscard]] double seconds_now() const;
 
   Comm& comm_;
   const TrainOptions& options_;
@@ -131,7 +140,12 @@ class RankTrainer {
   std::array<Slot, 2> slots_;
   Metrics window_;
   Metrics test_;
+  int64_t window_steps_;  // steps of a window
+  int64_t steps_in_window_ = 0;
   Quality last_window_;
+  History history_;
+  double window_began_ = 0;            // seconds of training
+  std::optional<TimeLeft> time_left_;  // of the training, from its first batch on
   PhaseTimes times_;
   std::vector<double> first_losses_;
   TrainPosition position_;

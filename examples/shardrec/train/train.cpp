@@ -8,12 +8,16 @@
 #include <optional>
 
 #include "command/interrupt.h"
+#include "command/machine.h"
 #include "command/numbers.h"
 #include "command/user_error.h"
 #include "data/data_files.h"
 #include "data/planted_meta.h"
 #include "launch/engines.h"
 #include "launch/processes.h"
+#include "plan/planned.h"
+#include "report/report_file.h"
+#include "report/train_page.h"
 #include "trace/trace_file.h"
 #include "train/load_rules.h"
 #include "train/rank_trainer.h"
@@ -142,6 +146,17 @@ RankReport report_of(const RankTrainer& trainer) {
   return report;
 }
 
+// Collective.
+TrainDetails details_of(Comm& comm, const RankTrainer& trainer, const Plan& plan,
+                        const std::string& settings, size_t tables) {
+  TrainDetails details{.settings = settings, .history = trainer.history().points()};
+  for (const auto& numbers : gather(comm, numbers_of(counters_of(trainer.collection(), tables)))) {
+    details.counters.push_back(counters_from(numbers));
+  }
+  if (comm.rank() == 0) details.plan = planned_json(read_plan(plan, plan.to_json()));
+  return details;
+}
+
 // What a run begins with: nothing, a checkpoint of its own, or one of another run.
 struct Start {
   std::optional<SavedRun> resumed;  // of --save
@@ -191,7 +206,7 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
         .every = store ? options.save_every : 0,
         .save = [&](const TrainPosition& position) { store->commit(settings, position); }};
     const TrainPosition first = trainer.position();
-    Progress progress(rank == 0);
+    Progress progress(rank == 0, options.progress_every);
     bool stopped = false;
     for (auto epoch = static_cast<int>(first.epoch); epoch < options.epochs && !stopped; ++epoch) {
       BatchFeed& feed = feeds.train(rank, epoch, epoch == first.epoch ? first.batches : 0);
@@ -206,12 +221,16 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
     Quality test;
     if (!stopped) {
       BatchFeed& feed = feeds.test(rank);
-      test = trainer.evaluate(feed, predictions);
+      test = trainer.evaluate(feed, predictions, progress);
       stopped = feed.cut_short() || trainer.stopped();
     }
     trainer.enter(Phase::kOther);
     trace.write(comm);
     const auto reports = gather(comm, numbers_of(report_of(trainer)));
+    std::optional<TrainDetails> details;
+    if (!options.report.empty()) {
+      details = details_of(comm, trainer, plan, settings, log.schema().features.size());
+    }
     if (rank == 0 || in_processes(options.engine)) result.interrupted = stopped;
     if (rank == 0) {
       for (const std::vector<double>& numbers : reports) {
@@ -221,6 +240,7 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
       result.samples_trained = trainer.samples_trained();
       result.position = trainer.position();
       result.seconds_trained = trainer.seconds_trained();
+      result.details = std::move(details);
     }
   });
   return result;
@@ -289,6 +309,7 @@ int train(TrainOptions options) {
   if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   handle_interrupts();
   const auto begun = std::chrono::steady_clock::now();
+  const std::string started = utc_now();
   const std::unique_ptr<ClickLog> log = open_log(options);
   const bool processes = in_processes(options.engine);
   const int own = processes ? own_rank(options.engine) : 0;
@@ -298,6 +319,7 @@ int train(TrainOptions options) {
         " has no labels to train with; --epochs 0 with --load and --output predicts it.");
   }
   if (own == 0) print_start(options, start);
+  ReportFile report(own == 0 ? options.report : "");
   TraceFile trace(options.trace, processes ? own : -1);
   PredictionFile predictions(own == 0 ? options.output : "", log->labelled());
   TrainResult result = run(options, start, *log, trace, predictions);
@@ -309,7 +331,11 @@ int train(TrainOptions options) {
   result.labelled = log->labelled();
   if (!result.interrupted) result.best_auc = planted_best_auc(options, result.test);
   print_bad_lines(log->bad_lines());
-  print_report(options, result);
+  if (result.details) result.details->started = started;
+  const bool wants_line = options.json || result.details;
+  const std::string line = wants_line ? json_line(options, result) : "";
+  print_report(options, result, line);
+  if (result.details) report.write(train_page(line));
   return result.interrupted ? kInterruptedExit : 0;
 }
 

@@ -165,6 +165,19 @@ void add_output_options(CLI::App* command, TrainOptions& o) {
       "by tabs, a line per sample in the order of the data; ROW counts from 0");
   command->add_option("--trace", o.trace,
                       "File for the phases of the steps (the last 262,144), for ui.perfetto.dev");
+  command->add_option(
+      "--report", o.report,
+      "File for a page about the run, to be opened in a browser: loss and AUC over the steps, "
+      "where "
+      "the time went, the plan, memory, counters, the machine. It needs no network, and holds "
+      "the line of --json, to which it adds fields");
+  command
+      ->add_option("--progress-every", o.progress_every,
+                   "Where standard error is no terminal: a line about the training behind so many "
+                   "steps; 0: one "
+                   "for each epoch")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
   command->add_flag("--json", o.json, "End with one line of JSON");
   command->add_flag("--strict", o.strict, "Stop at the first unreadable line");
 }

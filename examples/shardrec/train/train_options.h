@@ -46,6 +46,8 @@ struct TrainOptions {
   std::string load_rules;  // file that says what of load may differ
   std::string output;      // file for the predictions of the test part
   std::string trace;
+  std::string report;            // file for a page about the run
+  int64_t progress_every = 100;  // steps, where there is no terminal; 0: never
   bool json = false;
   bool strict = false;
   double max_unreadable = 0.01;  // share of lines

@@ -65,38 +65,6 @@ double samples_per_second(const TrainResult& result) {
              : 0;
 }
 
-std::string json_line(const TrainOptions& options, const TrainResult& result) {
-  nlohmann::ordered_json json;
-  json["version"] = 1;
-  json["test_auc"] = nullptr;
-  json["test_ne"] = nullptr;
-  if (result.test.known) {
-    json["test_auc"] = result.test.auc;
-    json["test_ne"] = result.test.normalised_entropy;
-  }
-  if (result.best_auc) json["best_auc"] = *result.best_auc;
-  json["samples_per_second"] = samples_per_second(result);
-  json["seconds"] = result.seconds;
-  json["train_samples"] = result.position.samples;
-  json["steps"] = result.position.steps;
-  json["test_samples"] = result.test.samples;
-  json["unreadable_lines"] = result.unreadable_lines;
-  json["interrupted"] = result.interrupted;
-  json["ranks"] = options.ranks;
-  json["sharding"] = options.sharding;
-  json["seed"] = options.seed;
-  if (result.mesh) {
-    json["mesh"] = {{"sharding_group_size", options.sharding_group_size},
-                    {"placement", options.placement},
-                    {"sync_every", options.sync_every},
-                    {"sharding_groups", result.mesh->sharding},
-                    {"replica_groups", result.mesh->replica}};
-  }
-  if (!result.load_report.empty()) json["load"] = nlohmann::ordered_json::parse(result.load_report);
-  json["first_losses"] = first_losses(result);
-  return json.dump();
-}
-
 }  // namespace
 
 std::vector<double> numbers_of(const RankReport& report) {
@@ -142,7 +110,40 @@ std::optional<double> planted_best_auc(const TrainOptions& options, const Qualit
   return best.value(SHARDREC_METRIC_AUC);
 }
 
-void print_report(const TrainOptions& options, const TrainResult& result) {
+std::string json_line(const TrainOptions& options, const TrainResult& result) {
+  nlohmann::ordered_json json;
+  json["version"] = 1;
+  json["test_auc"] = nullptr;
+  json["test_ne"] = nullptr;
+  if (result.test.known) {
+    json["test_auc"] = result.test.auc;
+    json["test_ne"] = result.test.normalised_entropy;
+  }
+  if (result.best_auc) json["best_auc"] = *result.best_auc;
+  json["samples_per_second"] = samples_per_second(result);
+  json["seconds"] = result.seconds;
+  json["train_samples"] = result.position.samples;
+  json["steps"] = result.position.steps;
+  json["test_samples"] = result.test.samples;
+  json["unreadable_lines"] = result.unreadable_lines;
+  json["interrupted"] = result.interrupted;
+  json["ranks"] = options.ranks;
+  json["sharding"] = options.sharding;
+  json["seed"] = options.seed;
+  if (result.mesh) {
+    json["mesh"] = {{"sharding_group_size", options.sharding_group_size},
+                    {"placement", options.placement},
+                    {"sync_every", options.sync_every},
+                    {"sharding_groups", result.mesh->sharding},
+                    {"replica_groups", result.mesh->replica}};
+  }
+  if (!result.load_report.empty()) json["load"] = nlohmann::ordered_json::parse(result.load_report);
+  json["first_losses"] = first_losses(result);
+  if (result.details) add_details(options, result, json);
+  return json.dump();
+}
+
+void print_report(const TrainOptions& options, const TrainResult& result, const std::string& line) {
   std::cout << "\n" << phase_table(result) << "\n";
   std::cout << with_separators(result.samples_trained) << " samples trained in "
             << fixed(result.seconds_trained, 2)
@@ -168,7 +169,8 @@ void print_report(const TrainOptions& options, const TrainResult& result) {
   if (!options.output.empty() && !result.interrupted) {
     std::cout << "predictions of the test samples: " << options.output << "\n";
   }
-  if (options.json) std::cout << json_line(options, result) << "\n";
+  if (!options.report.empty()) std::cout << "report: " << options.report << "\n";
+  if (options.json) std::cout << line << "\n";
   std::cout << std::flush;
 }
 

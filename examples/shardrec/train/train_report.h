@@ -9,6 +9,7 @@
 
 #include "train/phase_times.h"
 #include "train/rank_trainer.h"
+#include "train/train_details.h"
 #include "train/train_mesh.h"
 #include "train/train_options.h"
 
@@ -52,13 +53,18 @@ struct TrainResult {
   double seconds_trained = 0;
   double seconds = 0;
   int64_t unreadable_lines = 0;
-  std::string load_report;  // JSON of the library; empty without --load-rules
+  std::string load_report;              // JSON of the library; empty without --load-rules
+  std::optional<TrainDetails> details;  // with --report
 };
 
 // AUC of the true probabilities on the test rows, where the data come from `generate` and are what
 // their .meta.json says (as many test rows and clicks were seen).
 std::optional<double> planted_best_auc(const TrainOptions& options, const Quality& test);
 
-void print_report(const TrainOptions& options, const TrainResult& result);
+// The line of --json, without a newline.
+std::string json_line(const TrainOptions& options, const TrainResult& result);
+
+// line: what json_line has given; empty: not asked for.
+void print_report(const TrainOptions& options, const TrainResult& result, const std::string& line);
 
 }  // namespace shardrec::cli

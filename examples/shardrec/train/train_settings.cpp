@@ -103,7 +103,8 @@ std::string settings_json(const TrainOptions& asked, const Schema& schema) {
   for (const Feature& feature : schema.features) {
     tables.push_back({{"name", feature.name}, {"rows", feature.rows}});
   }
-  return json.dump();
+  // Names of files need not be UTF-8, and are compared with nothing.
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void take_settings(const std::string& text, const std::string& directory, TakeSettings what,
