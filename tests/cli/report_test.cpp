@@ -153,6 +153,27 @@ TEST_F(Report, HoldsNamesOfTablesAsTheyAreWithoutTheirMeaning) {
   EXPECT_GE(count(found, hostile), 5u) << found;
 }
 
+TEST_F(Report, CountsTheRanksThatDoNotFit) {
+  json line = trained({"--ranks", "2", "--sharding", "row_wise"});
+  constexpr size_t kRanks = 1070;
+  const auto repeat = [](json& values) {
+    const json two = values;
+    for (size_t rank = 2; rank < kRanks; ++rank) values.push_back(two[rank % 2]);
+  };
+  for (const char* list : {"phases", "table_phases"}) {
+    for (json& phase : line[list]) repeat(phase["seconds"]);
+  }
+  for (json& counter : line["counters"]) repeat(counter["values"]);
+  repeat(line["memory"]["table_bytes"]);
+  repeat(line["memory"]["buffer_bytes"]);
+  repeat(line["plan"]["ranks"]);
+  scratch_.write("report.html", train_page(line.dump()));
+  const std::string found = checked(line.dump());
+  EXPECT_EQ(count(found, "and 1,006 more ranks"), 4u) << found;
+  EXPECT_EQ(count(found, "and 1,054 more ranks"), 3u) << found;
+  EXPECT_LT(read_file(page()).size(), size_t{1} << 20);
+}
+
 TEST_F(Report, OfAMeshSaysWhoIsInWhichGroup) {
   const json line = trained({"--ranks", "4", "--sharding-group-size", "2"});
   EXPECT_EQ(line.at("plan").at("ranks").size(), 2u);
@@ -249,7 +270,7 @@ TEST_F(Report, OfBenchmarksSaysWhatTheirLineSays) {
 TEST_F(Report, OfABenchmarkIsRefusedBeforeItWhereItCannotBeWritten) {
   for (const char* kind : {"lookup", "step", "dense"}) {
     const Finished result =
-        run({"bench", kind, "--seconds", "3000", "--report", scratch_.path("no/such/folder.html")});
+        run({"bench", kind, "--seconds", "5", "--report", scratch_.path("no/such/folder.html")});
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_EQ(result.out, "");
     EXPECT_NE(result.err.find("cannot be written"), std::string::npos) << result.err;
