@@ -141,6 +141,11 @@ TEST_F(Report, HoldsNamesOfFilesAsTheyAreWithoutTheirMeaning) {
 TEST_F(Report, HoldsNamesOfTablesAsTheyAreWithoutTheirMeaning) {
   json line = trained({"--ranks", "2", "--sharding", "row_wise"});
   const std::string elements = found_.substr(found_.find("elements "));
+  const int64_t samples =
+      line.at("train_samples").get<int64_t>() + line.at("test_samples").get<int64_t>();
+  EXPECT_EQ(line.at("table_counters").at(0).at("values"), json(std::vector<int64_t>(26, samples)));
+  const json& updated = line.at("table_counters").at(1).at("values");
+  EXPECT_NE(updated.front(), updated.back()) << "C26 has 250 times as many values as C1";
   const std::string hostile = R"(</script><img src="x" onerror='alert(1)'><!-- ]]> & &lt; <b>)";
   for (const char* list : {"/plan/plan/tables/3/name", "/plan/tables/3/name", "/settings/2/value",
                            "/phases/1/name", "/counters/0/what", "/machine/processor"}) {
