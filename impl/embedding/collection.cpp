@@ -21,7 +21,7 @@ constexpr comm::Operation kCreate{.name = "collection_create",
 }  // namespace
 
 uint64_t host_bytes(const Layout& layout, const CollectionOptions& options) {
-  return options.on_host() ? shard_bytes(layout) : 0;
+  return (options.on_host() ? shard_bytes(layout) : 0) + step_bytes(layout, options.lookups);
 }
 
 Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,

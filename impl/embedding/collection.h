@@ -30,7 +30,7 @@
 
 namespace shardrec::embedding {
 
-// What the tables of the layout's rank take of the host's memory.
+// What the tables of the layout's rank, and its steps, take of the host's memory.
 uint64_t host_bytes(const Layout& layout, const CollectionOptions& options);
 
 class Collection {

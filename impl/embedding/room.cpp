@@ -31,13 +31,13 @@ Shared add_up(std::span<const MemoryNeed> ranks, const Predicate& shares) {
 [[noreturn]] void refuse(uint64_t own, const Shared& shared, uint64_t left,
                          const std::string& where) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
-  core::fail(
-      SHARDREC_OUT_OF_MEMORY,
-      core::sentence("the boxes of this rank and their state need ", own, " bytes, those of ",
-                     shared.ranks, shared.ranks == 1 ? " rank " : " ranks together ", shared.bytes,
-                     "; ", where, " has ", left, " left"),
-      {.value = static_cast<int64_t>(std::min(shared.bytes, kMost)),
-       .limit = static_cast<int64_t>(std::min(left, kMost))});
+  core::fail(SHARDREC_OUT_OF_MEMORY,
+             core::sentence("the boxes of this rank, their state and steps need ", own,
+                            " bytes, those of ", shared.ranks,
+                            shared.ranks == 1 ? " rank " : " ranks together ", shared.bytes, "; ",
+                            where, " has ", left, " left"),
+             {.value = static_cast<int64_t>(std::min(shared.bytes, kMost)),
+              .limit = static_cast<int64_t>(std::min(left, kMost))});
 }
 
 }  // namespace
@@ -46,6 +46,23 @@ uint64_t shard_bytes(const Layout& layout) {
   uint64_t bytes = 0;
   for (const int32_t part : layout.parts_of(layout.rank())) bytes += Shard::bytes_of(layout, part);
   return bytes;
+}
+
+uint64_t step_bytes(const Layout& layout, int lookups) {
+  // As tests/embedding/memory_per_pair_test.cpp measures it: routing, assembly and places of blocks; heads of messages,
+  // and what is kept of a peer; writers of blocks; parts.
+  constexpr uint64_t kOfBlock = 125;
+  constexpr uint64_t kOfReceivedBlock = 4;
+  constexpr uint64_t kOfPeer = 1000;
+  constexpr uint64_t kOfWrittenBlock = 80;
+  constexpr uint64_t kOfPart = 130;
+  const auto ranks = static_cast<uint64_t>(layout.ranks());
+  uint64_t blocks = 0;
+  for (int rank = 0; rank < layout.ranks(); ++rank) blocks += layout.blocks_of(rank).size();
+  const uint64_t received = ranks * layout.blocks_of(layout.rank()).size();
+  return static_cast<uint64_t>(lookups) *
+             (blocks * kOfBlock + received * kOfReceivedBlock + ranks * kOfPeer) +
+         blocks * kOfWrittenBlock + layout.parts().size() * kOfPart;
 }
 
 void check_room(std::span<const MemoryNeed> ranks, size_t own, const core::MemoryRoom& room) {

@@ -1,5 +1,5 @@
-// Is there memory for the tables? Asked by all ranks together before any of them allocates: tables
-// are touched as training goes, and a process that touches more than there is gets killed.
+// Is there memory for the tables, and for the steps of lookups? Asked by all ranks together before any of them
+// allocates: tables are touched as training goes, and a process that touches more than there is gets killed.
 //
 // What the ranks of one machine need is added up and held against what the machine has left, and
 // what those of one cgroup need against the cgroup's limit (core/host.h).
@@ -19,6 +19,11 @@ namespace shardrec::embedding {
 
 // Bytes of weights and optimizer states that the parts of the layout's rank take.
 uint64_t shard_bytes(const Layout& layout);
+
+// Bytes that steps of so many lookups take of the host's memory beside them, at least: what is kept of each peer and of
+// each block of a message, also where nothing is exchanged. It grows with the ranks, hence that of all ranks of a process
+// with their square.
+uint64_t step_bytes(const Layout& layout, int lookups);
 
 // What a rank is about to allocate, and where. The plain bytes travel: a job's processes run the
 // same build.

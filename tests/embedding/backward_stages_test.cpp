@@ -41,12 +41,15 @@ std::vector<std::byte> gradient_message(const Layout& layout, const Inbox& inbox
   return message;
 }
 
-// The blocks of an owner's messages as they lie when all are lent from `lender`.
-std::vector<GradientRows> lent_from(const float* lender, const Layout& layout) {
+// The blocks with rows of a source's message as they lie when all are lent from `lender`, each at a place by its number.
+std::vector<GradientRows> lent_from(const float* lender, const Layout& layout, const Inbox& inbox,
+                                    int source) {
   std::vector<GradientRows> rows;
-  for (const Block& block : layout.blocks_of(layout.rank())) {
-    const int64_t width = layout.parts()[static_cast<size_t>(block.part)].width;
-    rows.push_back({.rows = lender + 64 * rows.size(), .stride = width + 1, .by_sample = true});
+  const auto blocks = layout.blocks_of(layout.rank());
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    if (inbox.blocks(source)[b].rows == 0) continue;
+    const int64_t width = layout.parts()[static_cast<size_t>(blocks[b].part)].width;
+    rows.push_back({.rows = lender + 64 * b, .stride = width + 1, .by_sample = true});
   }
   return rows;
 }
@@ -141,9 +144,12 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       plan.build(inbox, wanted);
       ReceivedGradients gradients(layout, compute::cpu_memory());
       const auto bodies = tools_.bodies().make_received();
-      const std::vector<GradientRows> from_lender = lent_from(lender.data(), layout);
-      const std::vector<std::span<const GradientRows>> lent_rows(
-          views.size(), lent ? std::span(from_lender) : std::span<const GradientRows>());
+      std::vector<std::vector<GradientRows>> from_lender;
+      for (int source = 0; source < world_.ranks(); ++source) {
+        from_lender.push_back(lent_from(lender.data(), layout, inbox, source));
+      }
+      std::vector<std::span<const GradientRows>> lent_rows(views.size());
+      if (lent) lent_rows.assign(from_lender.begin(), from_lender.end());
       gradients.open(inbox, views, bodies->open(views, gradients.heads()), lent_rows);
       gradients.locate(inbox, plan, tools_.backend());
 

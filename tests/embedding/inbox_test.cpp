@@ -109,6 +109,27 @@ TEST_F(CorruptInput, LengthsThatAreNotThoseOfTheRecordsAreTold) {
   EXPECT_EQ(sentence(), of_rank(0, "bags are out of order"));
 }
 
+TEST_F(CorruptInput, RecordsOfOtherBlocksAreTold) {
+  const BlockRecord first = record(0);
+  BlockRecord second = record(1);
+  EXPECT_EQ(first.block, 0U);
+  EXPECT_EQ(second.block, 1U);
+  for (const uint32_t number : {0U, 2U, ~0U}) {  // a second one, one that there is not
+    second.block = number;
+    set_record(1, second);
+    EXPECT_EQ(sentence(), of_rank(0, "records are absurd")) << number;
+  }
+  second.block = 1;
+  set_record(0, second);  // not ascending
+  set_record(1, first);
+  EXPECT_NE(sentence(), "");
+  InputHeader header;
+  std::memcpy(&header, messages_[0].data(), sizeof header);
+  header.records = 3;
+  std::memcpy(messages_[0].data(), &header, sizeof header);
+  EXPECT_EQ(sentence(), of_rank(0, "records are absurd"));
+}
+
 TEST_F(CorruptInput, TheFirstFaultIsTold) {
   // Rank 0's first block, before rank 0's second record and rank 1's lengths.
   set_length(2, 1);

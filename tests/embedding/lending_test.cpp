@@ -34,7 +34,7 @@ Message message_of(uint64_t lending) {
 }
 
 struct Lender {
-  std::shared_ptr<Lending> lending = std::make_shared<Lending>(std::array<size_t, 1>{0});
+  std::shared_ptr<Lending> lending = std::make_shared<Lending>();
   LendingNumber number{lending};
 };
 
@@ -99,7 +99,8 @@ TEST(Lending, OfARankThatLeftTheStepIsNotRead) {
 
 TEST(Lending, IsFoundByItsNumberAndByNoOther) {
   const std::array<size_t, 2> blocks = {1, 3};
-  const auto lending = std::make_shared<Lending>(blocks);
+  const auto lending = std::make_shared<Lending>();
+  lending->make_room(blocks);
   std::optional<LendingNumber> number(lending);
   lending->lend();
   const float value = 7;

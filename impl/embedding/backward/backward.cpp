@@ -8,20 +8,6 @@
 #include "core/error.h"
 
 namespace shardrec::embedding {
-namespace {
-
-// By owner.
-std::vector<size_t> blocks_of_messages(const Layout& layout) {
-  std::vector<size_t> blocks;
-  for (int owner = 0; owner < layout.ranks(); ++owner) {
-    blocks.push_back(layout.blocks_of(owner).size());
-  }
-  return blocks;
-}
-
-}  // namespace
-
-Backward::Lent::Lent(const Layout& layout) : lending(blocks_of_messages(layout)) {}
 
 Backward::Backward(const StepContext& context, const LookupOptions& options, Update& update)
     : context_(context),
@@ -32,7 +18,7 @@ Backward::Backward(const StepContext& context, const LookupOptions& options, Upd
       exchange_(context.make_exchange(ExchangeKind::kGradient, "backward")),
       codec_(make_codec(context.layout, context.options.backward_compression, context.bodies,
                         context.counters.saturated)),
-      lent_(std::make_shared<Lent>(context.layout)),
+      lent_(std::make_shared<Lent>()),
       lent_number_(std::shared_ptr<Lending>(lent_, &lent_->lending)),
       lent_to_here_(context.layout.ranks(), context.layout.rank()) {
   for (int32_t g = 0; g < context.layout.output().outputs(); ++g) {

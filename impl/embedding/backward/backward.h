@@ -70,7 +70,6 @@ class Backward {
  private:
   // Peers may read the messages after this is gone, and what it has lent.
   struct Lent {
-    explicit Lent(const Layout& layout);
     Lending lending;
     std::shared_ptr<const void> messages;
   };

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+
+#include "core/memory.h"
 
 namespace shardrec::embedding {
 
@@ -9,14 +12,18 @@ GradientPacking::GradientPacking(const Layout& layout)
     : layout_(layout),
       headers_(static_cast<size_t>(layout.ranks())),
       messages_(headers_.size()),
-      bodies_(headers_.size()) {
-  for (int owner = 0; owner < layout.ranks(); ++owner) {
-    for (const Block& block : layout.blocks_of(owner)) may_lend_.push_back(may_lend(block));
-  }
-  targets_.resize(may_lend_.size());
-  bags_.reserve(may_lend_.size());
-  sequences_.reserve(may_lend_.size());
+      bodies_(headers_.size()),
+      lent_(headers_.size()) {
+  std::map<std::vector<int64_t>, int32_t> numbers;
+  number_of_columns_.reserve(layout.parts().size());
   for (const Part& part : layout.parts()) {
+    std::vector<int64_t> key;
+    for (const ColumnPiece& piece : part.columns) {
+      key.insert(key.end(), {piece.offset, piece.col, piece.cols});
+    }
+    const auto [known, fresh] = numbers.try_emplace(key, static_cast<int32_t>(columns_.size()));
+    number_of_columns_.push_back(known->second);
+    if (!fresh) continue;
     auto& columns = columns_.emplace_back();
     for (const ColumnPiece& piece : part.columns) {
       columns.push_back({piece.offset, piece.col, piece.cols});
@@ -41,20 +48,30 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
            (loan.lends == Lends::kToItself && owner == layout_.rank());
   };
   size_t bytes = 0;
-  size_t target = 0;
+  size_t targets = 0;
+  size_t sequences = 0;
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
     bytes += sizeof(GradientHeader);
-    for (size_t b = 0; b < blocks.size(); ++b, ++target) {
-      if (lends_to(owner) && may_lend_[target] != 0) continue;
+    lent_[static_cast<size_t>(owner)] = 0;
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      if (sent[b].rows == 0) continue;
+      ++targets;
+      if (blocks[b].sequence) ++sequences;
+      if (lends_to(owner)) ++lent_[static_cast<size_t>(owner)];
+      if (lends_to(owner) && may_lend(blocks[b])) continue;
       const size_t block_bytes =
           rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
       bytes += block_bytes * (unscaled && !blocks[b].sequence ? 2 : 1);
     }
   }
   std::byte* out = buffer.resize(bytes);
-  target = 0;
+  if (loan.lends != Lends::kNothing) loan.lending->make_room(lent_);
+  targets_.clear();
+  core::reserve_with_slack(targets_, targets);
+  core::reserve_with_slack(bags_, targets - sequences);
+  core::reserve_with_slack(sequences_, sequences);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
@@ -67,28 +84,31 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
     out += sizeof header;
     std::span<GradientRows> lent;
     if (lends_to(owner)) lent = loan.lending->blocks(owner);
-    std::fill(lent.begin(), lent.end(), GradientRows{});
     const std::byte* body = out;
-    const size_t first_target = target;
+    const size_t first_target = targets_.size();
     for (size_t b = 0; b < blocks.size(); ++b) {
-      const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      const bool is_lent = !lent.empty() && may_lend_[target] != 0;
-      targets_[target++] = {.block = &sent[b],
-                            .part = blocks[b].part,
-                            .feature = blocks[b].feature,
-                            .rows = static_cast<float*>(static_cast<void*>(out)),
-                            .lent = is_lent ? &lent[b] : nullptr};
-      if (!is_lent) out += rows_bytes(sent[b].rows, part.width);
+      if (sent[b].rows == 0) continue;
+      const bool is_lent = !lent.empty() && may_lend(blocks[b]);
+      targets_.push_back({.block = &sent[b],
+                          .part = blocks[b].part,
+                          .feature = blocks[b].feature,
+                          .rows = static_cast<float*>(static_cast<void*>(out)),
+                          .lent = is_lent ? &lent[targets_.size() - first_target] : nullptr});
+      if (!is_lent) out += target_bytes(targets_.back());
     }
-    for (size_t b = 0; unscaled && b < blocks.size(); ++b) {
-      if (blocks[b].sequence) continue;
-      Target& again = targets_[first_target + b];
+    for (size_t t = first_target; unscaled && t < targets_.size(); ++t) {
+      Target& again = targets_[t];
+      if (layout_.is_sequence(again.feature)) continue;
       again.unscaled = static_cast<float*>(static_cast<void*>(out));
-      out += rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
+      out += target_bytes(again);
     }
     messages_[static_cast<size_t>(owner)] = buffer.host(message, out);
     bodies_[static_cast<size_t>(owner)] = {body, out};
   }
+}
+
+size_t GradientPacking::target_bytes(const Target& target) const {
+  return rows_bytes(target.block->rows, layout_.parts()[static_cast<size_t>(target.part)].width);
 }
 
 void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
@@ -97,7 +117,7 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
   sequences_.clear();
   for (const Target& target : targets_) {
     const int32_t output_of = layout_.output().output[static_cast<size_t>(target.feature)];
-    if (target.block->rows == 0 || output_of != output) continue;
+    if (output_of != output) continue;
     if (target.lent != nullptr) {
       lend(target, gradient);
     } else if (output == 0) {
@@ -112,7 +132,7 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
 
 void GradientPacking::lend(const Target& target, const OutputView& gradient) {
   const int64_t column = layout_.output().column[static_cast<size_t>(target.feature)] +
-                         columns_[static_cast<size_t>(target.part)][0].column;
+                         columns_of(target.part)[0].column;
   *target.lent = {static_cast<const float*>(gradient.column(column)), gradient.stride, true};
 }
 
@@ -128,7 +148,7 @@ compute::BagGradients GradientPacking::bag_gradients(const RoutedBatch& routed,
           .lengths = mean ? routed.lengths(target.feature).data() : nullptr,
           .samples = expansion.samples(target.feature),
           .gradient = gradient_of(target, gradient),
-          .columns = columns_[part],
+          .columns = columns_of(target.part),
           .width = layout_.parts()[part].width,
           .divisor = divisor_of(target, divisor),
           .max_gradient = max_gradient_of(target),
@@ -148,7 +168,7 @@ compute::SequenceGradients GradientPacking::sequence_gradients(const RoutedBatch
           .end_interval = part.end_interval,
           .chunk_rows = target.block->chunk_rows,
           .gradient = gradient_of(target, gradient),
-          .columns = columns_[static_cast<size_t>(target.part)],
+          .columns = columns_of(target.part),
           .width = part.width,
           .divisor = divisor_of(target, divisor),
           .max_gradient = max_gradient_of(target),

@@ -49,7 +49,7 @@ class GradientPacking {
   void publish(const comm::MessageBuffer& buffer) const;
 
  private:
-  // A block of a message to its part's owner.
+  // A block that is not empty of a message to its part's owner.
   struct Target {
     const SentBlock* block = nullptr;
     int32_t part = 0;
@@ -58,6 +58,7 @@ class GradientPacking {
     float* unscaled = nullptr;     // null: not wanted
     GradientRows* lent = nullptr;  // of the lending; null: packed
   };
+  size_t target_bytes(const Target& target) const;
   void lend(const Target& target, const OutputView& gradient);
   compute::BagGradients bag_gradients(const RoutedBatch& routed, const Expansion& expansion,
                                       const Target& target, const OutputView& gradient,
@@ -73,10 +74,14 @@ class GradientPacking {
   std::vector<std::byte*> headers_;  // of messages_
   std::vector<comm::ConstBytes> messages_;
   std::vector<comm::ConstBytes> bodies_;
-  std::vector<Target> targets_;    // all blocks of all messages
-  std::vector<uint8_t> may_lend_;  // by target
+  std::vector<Target> targets_;  // in the order of the messages
+  std::vector<size_t> lent_;     // by owner: blocks of the lending
   bool owners_divide_ = false;
-  std::vector<std::vector<compute::ColumnMap>> columns_;  // by part
+  std::span<const compute::ColumnMap> columns_of(int32_t part) const {
+    return columns_[static_cast<size_t>(number_of_columns_[static_cast<size_t>(part)])];
+  }
+  std::vector<std::vector<compute::ColumnMap>> columns_;  // parts cut alike have one entry
+  std::vector<int32_t> number_of_columns_;                // by part: into columns_
   // While packing.
   std::vector<compute::BagGradients> bags_;
   std::vector<compute::SequenceGradients> sequences_;

@@ -1,6 +1,7 @@
 #include "embedding/backward/index_plan.h"
 
 #include "core/error.h"
+#include "core/memory.h"
 
 namespace shardrec::embedding {
 
@@ -8,13 +9,13 @@ IndexPlan::IndexPlan(const Layout& layout, compute::Backend& backend)
     : layout_(layout),
       groups_(backend.rows().make_row_groups()),
       bags_(layout.parts_of(layout.rank()).size()) {
-  blocks_.reserve(static_cast<size_t>(layout.ranks()) * layout.blocks_of(layout.rank()).size());
   parts_.reserve(bags_.size());
 }
 
 void IndexPlan::build(const Inbox& inbox, std::span<const uint8_t> wanted) {
-  blocks_.clear();  // never more than there is room for: the parts keep spans of it
+  blocks_.clear();
   parts_.clear();
+  core::reserve_with_slack(blocks_, inbox.blocks_with_ids());  // the parts keep spans of it
   const auto own_blocks = layout_.blocks_of(layout_.rank());
   size_t block = 0;
   for (size_t p = 0; p < bags_.size(); ++p) {
@@ -26,6 +27,7 @@ void IndexPlan::build(const Inbox& inbox, std::span<const uint8_t> wanted) {
     for (; block < own_blocks.size() && own_blocks[block].part == part; ++block) {
       for (int source = 0; source < layout_.ranks(); ++source) {
         const ReceivedBlock& received = inbox.blocks(source)[block];
+        if (received.ids == 0) continue;
         ids += received.ids;
         bags += received.rows;
         blocks_.push_back({.bags = &received,

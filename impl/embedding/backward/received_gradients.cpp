@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/memory.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -21,15 +22,15 @@ ReceivedGradients::ReceivedGradients(const Layout& layout,
     : layout_(layout),
       own_blocks_(layout.blocks_of(layout.rank())),
       heads_(static_cast<size_t>(layout.ranks()), sizeof(GradientHeader)),
-      blocks_(static_cast<size_t>(layout.ranks()) * own_blocks_.size()),
       rows_(layout.parts_of(layout.rank()).size()),
-      memory_(memory) {
-  located_.reserve(blocks_.size());
-}
+      memory_(memory) {}
 
 void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                              std::span<const comm::ConstBytes> bodies,
                              std::span<const std::span<const GradientRows>> lent) {
+  blocks_.clear();
+  core::reserve_with_slack(blocks_, inbox.present_blocks());
+  blocks_.resize(inbox.present_blocks());
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = messages[static_cast<size_t>(source)];
     const comm::ConstBytes body = bodies[static_cast<size_t>(source)];
@@ -37,21 +38,28 @@ void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstByte
     GradientHeader header;
     std::memcpy(&header, message.data(), sizeof header);
     const std::span<const GradientRows> lent_blocks = lent[static_cast<size_t>(source)];
-    if (!lent_blocks.empty() && lent_blocks.size() != own_blocks_.size()) {
+    size_t with_rows = 0;
+    for (size_t b = 0; b < own_blocks_.size(); ++b) with_rows += received[b].rows != 0 ? 1 : 0;
+    if (!lent_blocks.empty() && lent_blocks.size() != with_rows) {
       core::fail(SHARDREC_CORRUPT_DATA,
                  core::sentence("rank ", source, " lends gradients of ", lent_blocks.size(),
-                                " blocks, ", own_blocks_.size(), " were expected"),
+                                " blocks, ", with_rows, " were expected"),
                  {.rank = int64_t{source}, .operation = "backward"});
     }
+    auto next_lent = lent_blocks.begin();
     size_t at = 0;
     size_t again = 0;  // bytes of the second section
     for (size_t b = 0; b < own_blocks_.size(); ++b) {
-      GradientRows& rows = blocks_[static_cast<size_t>(source) * own_blocks_.size() + b];
+      if (received[b].rows == 0) continue;
+      GradientRows& rows = blocks_[received.place(b).index()];
       const int64_t width = layout_.parts()[static_cast<size_t>(own_blocks_[b].part)].width;
       const size_t bytes = rows_bytes(received[b].rows, width);
-      if (!lent_blocks.empty() && lent_blocks[b].rows != nullptr) {
-        rows = lent_blocks[b];
-        continue;
+      if (!lent_blocks.empty()) {
+        const GradientRows& lent_rows = *next_lent++;
+        if (lent_rows.rows != nullptr) {
+          rows = lent_rows;
+          continue;
+        }
       }
       rows = {static_cast<const float*>(static_cast<const void*>(body.data() + at)), width};
       at += bytes;
@@ -67,14 +75,17 @@ void ReceivedGradients::locate(const Inbox& inbox, const IndexPlan& plan,
   for (size_t p = 0; p < rows_.size(); ++p) bags += static_cast<size_t>(plan.bags(p));
   const float** to = memory_.resize_as<const float*>(bags).data();
   located_.clear();
+  core::reserve_with_slack(located_, inbox.blocks_with_ids());
   size_t own = 0;
   for (size_t p = 0; p < rows_.size(); ++p) {
     rows_[p] = to;
     const int32_t part = layout_.parts_of(layout_.rank())[p];
     for (; own < own_blocks_.size() && own_blocks_[own].part == part; ++own) {
       for (int source = 0; plan.bags(p) != 0 && source < layout_.ranks(); ++source) {
-        const ReceivedBlock& received = inbox.blocks(source)[own];
-        const GradientRows& gradient = block(source, own);
+        const auto blocks = inbox.blocks(source);
+        const ReceivedBlock& received = blocks[own];
+        if (received.rows == 0) continue;
+        const GradientRows& gradient = blocks_[blocks.place(own).index()];
         located_.push_back({.bags = &received,
                             .rows = received.rows,
                             .data = gradient.rows,

@@ -41,14 +41,10 @@ class ReceivedGradients {
   const float* const* rows(size_t part) const { return rows_[part]; }
 
  private:
-  const GradientRows& block(int source, size_t block) const {
-    return blocks_[static_cast<size_t>(source) * own_blocks_.size() + block];
-  }
-
   const Layout& layout_;
   std::span<const Block> own_blocks_;
   std::vector<size_t> heads_;         // by source, all the same
-  std::vector<GradientRows> blocks_;  // [source * blocks + block]
+  std::vector<GradientRows> blocks_;  // as Inbox::present_blocks()
   std::vector<compute::GradientBlock> located_;
   std::vector<const float**> rows_;  // by part
   compute::Buffer memory_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "core/error.h"
 
@@ -30,14 +31,15 @@ SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> 
       messages_(static_cast<size_t>(layout.ranks())),
       received_(bodies.make_received()) {
   for (size_t p = 0; p < layout.parts().size(); ++p) {
-    const bool any = values_[static_cast<size_t>(layout.parts()[p].table)] != 0;
-    ranges_.emplace_back();
-    if (any) ranges_.back() = shared_statistic_ranges(layout, static_cast<int32_t>(p));
-    needed_ = needed_ || !ranges_.back().empty();
+    if (values_[static_cast<size_t>(layout.parts()[p].table)] == 0) continue;
+    const auto part = static_cast<int32_t>(p);
+    auto ranges = shared_statistic_ranges(layout, part);
+    if (!ranges.empty()) ranges_.emplace(part, std::move(ranges));
   }
+  needed_ = !ranges_.empty();
   size_t most_addends = 0;
   for (const Shard& shard : shards) {
-    shared_.push_back(!ranges_[static_cast<size_t>(shard.part())].empty());
+    shared_.push_back(!ranges_of(shard.part()).empty());
     neighbours_.emplace_back();
     if (!shared_.back()) continue;
     const Part& part = layout.parts()[static_cast<size_t>(shard.part())];
@@ -50,9 +52,9 @@ SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> 
       neighbours_.back().push_back({.part = p});
       bounds_.push_back(first - part.row);
       bounds_.push_back(last - part.row);
-      most_addends += ranges_[static_cast<size_t>(p)].size();
+      most_addends += ranges_of(p).size();
     }
-    most_addends += ranges_[static_cast<size_t>(shard.part())].size();
+    most_addends += ranges_of(shard.part()).size();
   }
   before_.resize(bounds_.size());
   addends_.reserve(most_addends);
@@ -69,13 +71,17 @@ const Part& SharedStatistics::own_part(size_t shard) const {
 }
 
 std::span<const compute::ColumnRange> SharedStatistics::ranges(size_t shard) const {
-  return ranges_[static_cast<size_t>(layout_.parts_of(layout_.rank())[shard])];
+  return ranges_of(layout_.parts_of(layout_.rank())[shard]);
+}
+
+std::span<const compute::ColumnRange> SharedStatistics::ranges_of(int32_t part) const {
+  const auto found = ranges_.find(part);
+  return found == ranges_.end() ? std::span<const compute::ColumnRange>() : found->second;
 }
 
 size_t SharedStatistics::floats_per_row(int32_t part) const {
-  const auto p = static_cast<size_t>(part);
-  return ranges_[p].size() *
-         static_cast<size_t>(values_[static_cast<size_t>(layout_.parts()[p].table)]);
+  const int32_t table = layout_.parts()[static_cast<size_t>(part)].table;
+  return ranges_of(part).size() * static_cast<size_t>(values_[static_cast<size_t>(table)]);
 }
 
 void SharedStatistics::prepare(std::span<const std::span<const int64_t>> rows) {
@@ -197,7 +203,7 @@ void SharedStatistics::list_addends(size_t shard) {
   ranges_of_shard_.clear();
   const auto add_ranges = [&](int32_t p, const float* sums, int64_t first, int64_t last) {
     if (first == last) return;  // sums are null
-    const auto& ranges = ranges_[static_cast<size_t>(p)];
+    const auto ranges = ranges_of(p);
     for (size_t s = 0; s < ranges.size(); ++s) {
       ranges_of_shard_.push_back(
           {column_at(layout_.parts()[static_cast<size_t>(p)], ranges[s].begin),

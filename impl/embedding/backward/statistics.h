@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,7 @@ class SharedStatistics {
   };
 
   const Part& own_part(size_t shard) const;
+  std::span<const compute::ColumnRange> ranges_of(int32_t part) const;
   size_t floats_per_row(int32_t part) const;
   // Finds the touched rows in the overlaps with neighbours.
   void find_overlaps();
@@ -75,12 +77,13 @@ class SharedStatistics {
   const Layout& layout_;
   compute::Backend& backend_;
   bool needed_ = false;
-  std::vector<int> values_;                                // by table
-  std::vector<bool> shared_;                               // by own shard
-  std::vector<std::vector<Neighbour>> neighbours_;         // by own shard, in part order
-  std::vector<Arrival> arrivals_;                          // in the order of the messages
-  std::vector<std::vector<compute::ColumnRange>> ranges_;  // by part, empty where not shared
-  std::vector<std::span<const int64_t>> rows_;             // by own shard
+  std::vector<int> values_;                         // by table
+  std::vector<bool> shared_;                        // by own shard
+  std::vector<std::vector<Neighbour>> neighbours_;  // by own shard, in part order
+  std::vector<Arrival> arrivals_;                   // in the order of the messages
+  std::map<int32_t, std::vector<compute::ColumnRange>>
+      ranges_;                                  // by part, of those that are shared
+  std::vector<std::span<const int64_t>> rows_;  // by own shard
   compute::Buffer memory_;
   std::vector<float*> own_sums_;  // by own shard; null where not shared
   std::vector<float*> totals_;

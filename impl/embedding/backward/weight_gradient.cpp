@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/memory.h"
+
 namespace shardrec::embedding {
 namespace {
 
@@ -18,7 +20,7 @@ struct ProductRows {
 
 // Those of the step, or, where the message has others behind them, those.
 ProductRows product_rows(comm::ConstBytes message, comm::ConstBytes body, const Layout& layout,
-                         std::span<const ReceivedBlock> received) {
+                         const BlocksOfMessage<ReceivedBlock>& received) {
   GradientHeader header;
   std::memcpy(&header, message.data(), sizeof header);
   const std::byte* rows = body.data();
@@ -39,7 +41,6 @@ WeightProducts::WeightProducts(const Layout& layout)
   for (const Block& block : layout.blocks_of(layout.rank())) {
     ranges_.push_back(adjacent_columns(layout.parts()[static_cast<size_t>(block.part)]));
   }
-  products_.reserve(static_cast<size_t>(layout.ranks()) * ranges_.size());
 }
 
 void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
@@ -63,6 +64,7 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
   std::byte* const begin = buffer.resize(bytes);
   std::byte* out = begin;
   products_.clear();
+  core::reserve_with_slack(products_, inbox.blocks_with_ids());
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto received = inbox.blocks(source);
     auto [rows, of_sequences] =
@@ -71,7 +73,7 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
     std::byte* message = out;
     for (size_t b = 0; b < blocks.size(); ++b) {
       const ReceivedBlock& block = received[b];
-      if (answered(b, source)) {
+      if (answered(b, source) && block.ids != 0) {
         products_.push_back({.table = shards[shard_of_block_[b]].table_rows(),
                              .ids = block.id_data,
                              .bags = &block,

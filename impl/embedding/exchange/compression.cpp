@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "embedding/exchange/wire.h"
 
 namespace shardrec::embedding {
@@ -31,14 +32,6 @@ WireCodec::WireCodec(const Layout& layout, shardrec_compression compression,
       encoded_(static_cast<size_t>(layout.ranks())),
       decoded_(static_cast<size_t>(layout.ranks())),
       first_byte_(static_cast<size_t>(layout.ranks()) + 1) {
-  size_t sent = 0;
-  for (int rank = 0; rank < layout.ranks(); ++rank) sent += layout.blocks_of(rank).size();
-  const size_t received =
-      static_cast<size_t>(layout.ranks()) * layout.blocks_of(layout.rank()).size();
-  // Gradient messages may have their blocks twice.
-  runs_.reserve(2 * std::max(sent, received));
-  encodings_.reserve(runs_.capacity());
-  decodings_.reserve(runs_.capacity());
   boxes_.resize(layout.parts().size());
   for (size_t p = 0; p < boxes_.size() && element_ == compute::Element::kFloat32; ++p) {
     for (const ColumnPiece& box : layout.parts()[p].columns) {
@@ -71,6 +64,7 @@ void WireCodec::begin_message(int peer, size_t head) {
 }
 
 void WireCodec::add(int64_t rows, const Block& block) {
+  if (rows == 0) return;
   const Part& part = layout_.parts()[static_cast<size_t>(block.part)];
   const size_t floats = rows_bytes(rows, part.width);
   const size_t coded = coded_bytes(rows, part);
@@ -172,8 +166,12 @@ std::byte* WireCodec::convert(std::span<const comm::ConstBytes> bodies, compute:
   std::byte* out = memory.resize(to_);
   encodings_.clear();
   decodings_.clear();
+  if (way_ == Way::kEncode) {
+    core::reserve_with_slack(encodings_, runs_.size());
+  } else {
+    core::reserve_with_slack(decodings_, runs_.size());
+  }
   for (const Run& run : runs_) {
-    if (run.rows == 0) continue;
     const std::byte* from = bodies[static_cast<size_t>(run.peer)].data() + run.from;
     std::byte* to = out + run.to;
     if (way_ == Way::kEncode) {

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/memory.h"
 #include "embedding/batch/batch.h"
 
 namespace shardrec::embedding {
 namespace {
+
+// Where the lengths of no bag are.
+constexpr SparseLength kNoLengths[1] = {};
 
 template <class T>
 const T* view(comm::ConstBytes message, size_t offset) {
@@ -28,15 +32,10 @@ Inbox::Inbox(const Layout& layout, comm::BodyCarrier& bodies)
       heads_(static_cast<size_t>(layout.ranks())),
       per_source_(layout.blocks_of(layout.rank()).size()),
       headers_(static_cast<size_t>(layout.ranks())),
-      blocks_(per_source_ * static_cast<size_t>(layout.ranks())),
-      ids_memory_(bodies.backend().memory()) {
-  coded_blocks_.reserve(blocks_.size());
-  coded_.reserve(blocks_.size());
-  wrong_codes_.reserve(blocks_.size());
-  bags_.reserve(blocks_.size());
-  bags_source_.reserve(blocks_.size());
-  defects_.reserve(blocks_.size());
-}
+      places_(per_source_ * static_cast<size_t>(layout.ranks())),
+      empty_blocks_(headers_.size()),
+      next_sample_(per_source_),
+      ids_memory_(bodies.backend().memory()) {}
 
 void Inbox::open(std::span<const comm::ConstBytes> messages) {
   refused_ = -1;
@@ -50,14 +49,12 @@ void Inbox::open(std::span<const comm::ConstBytes> messages) {
     read_header(source, messages[static_cast<size_t>(source)]);
   }
   if (refused_ >= 0 || differing_ >= 0) return;
-  coded_blocks_.clear();
-  coded_.clear();
-  bags_.clear();
-  bags_source_.clear();
   for (int source = 0; source < layout_.ranks(); ++source) {
     heads_[static_cast<size_t>(source)] =
         std::min(head_bytes(source), messages[static_cast<size_t>(source)].size());
   }
+  count_records(messages);
+  std::fill(next_sample_.begin(), next_sample_.end(), 0);
   const auto bodies = received_->open(messages, heads_);
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto s = static_cast<size_t>(source);
@@ -77,6 +74,7 @@ void Inbox::read_header(int source, comm::ConstBytes message) {
   if (header.batch_size < 0 || header.batch_size > UINT32_MAX) {
     corrupt(source, "batch size is absurd");
   }
+  if (records_of(source) > per_source_) corrupt(source, "records are absurd");
   if (!header.verdict.good() && refused_ < 0) refused_ = source;
   if (header.weight_gradient != headers_[0].weight_gradient && differing_ < 0) {
     differing_ = source;
@@ -86,31 +84,77 @@ void Inbox::read_header(int source, comm::ConstBytes message) {
   global_batch_ += header.batch_size;
 }
 
-const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes body) {
-  const bool has_blocks = headers_[static_cast<size_t>(source)].has_blocks != 0;
-  const size_t first = static_cast<size_t>(source) * per_source_;
-  if (head_bytes(source) > message.size()) return "records are cut off";
-  size_t at = 0;
-  for (size_t b = 0; b < per_source_; ++b) {
-    ReceivedBlock& block = blocks_[first + b];
-    block = {};
-    if (source != 0) {
-      const ReceivedBlock& before = blocks_[first - per_source_ + b];
-      block.first_sample = before.first_sample + before.samples;
+void Inbox::count_records(std::span<const comm::ConstBytes> messages) {
+  blocks_with_ids_ = 0;
+  size_t records = 0;
+  size_t coded = 0;
+  for (int source = 0; source < layout_.ranks(); ++source) {
+    const comm::ConstBytes message = messages[static_cast<size_t>(source)];
+    records += records_of(source);
+    for (size_t r = 0; r < records_of(source) && input_head_bytes(r + 1) <= message.size(); ++r) {
+      BlockRecord record;
+      std::memcpy(&record, message.data() + input_head_bytes(r), sizeof record);
+      blocks_with_ids_ += record.ids != 0 ? 1 : 0;
+      coded += record.unique != 0 ? 1 : 0;
     }
-    if (!has_blocks) continue;
-    BlockRecord record;
-    std::memcpy(&record, message.data() + input_head_bytes(b), sizeof record);
-    if (const char* what = cut_block(source, b, record, body, at); what != nullptr) return what;
   }
+  blocks_.clear();
+  coded_blocks_.clear();
+  coded_source_.clear();
+  coded_.clear();
+  wrong_codes_.clear();
+  bags_.clear();
+  bags_source_.clear();
+  defects_.clear();
+  core::reserve_with_slack(blocks_, records);
+  core::reserve_with_slack(coded_blocks_, coded);
+  core::reserve_with_slack(coded_source_, coded);
+  core::reserve_with_slack(coded_, coded);
+  core::reserve_with_slack(wrong_codes_, coded);
+  core::reserve_with_slack(bags_, blocks_with_ids_);
+  core::reserve_with_slack(bags_source_, blocks_with_ids_);
+  core::reserve_with_slack(defects_, blocks_with_ids_);
+}
+
+const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes body) {
+  if (head_bytes(source) > message.size()) return "records are cut off";
+  const auto s = static_cast<size_t>(source);
+  const size_t records = records_of(source);
+  ReceivedBlock& empty = empty_blocks_[s];
+  empty = {};
+  empty.samples = headers_[s].has_blocks != 0 ? headers_[s].batch_size : 0;
+  empty.sparse_lengths = kNoLengths;
+  size_t at = 0;
+  size_t r = 0;
+  BlockRecord record{.block = UINT32_MAX};
+  const auto read = [&] {
+    if (r < records) std::memcpy(&record, message.data() + input_head_bytes(r), sizeof record);
+  };
+  read();
+  for (size_t b = 0; b < per_source_; ++b) {
+    BlockPlace& place = places_[s * per_source_ + b];
+    if (r == records || record.block != b) {
+      place = BlockPlace::empty(s);
+      next_sample_[b] += empty.samples;
+    } else {
+      place = BlockPlace::present(blocks_.size());
+      if (const char* what = cut_block(source, record, body, at); what != nullptr) return what;
+      next_sample_[b] += record.samples;
+      ++r;
+      read();
+    }
+    most_samples_ = std::max(most_samples_, next_sample_[b]);
+  }
+  if (r != records) return "records are absurd";
   return at == body.size() ? nullptr : "length is not what its records say";
 }
 
-const char* Inbox::cut_block(int source, size_t number, const BlockRecord& record,
-                             comm::ConstBytes body, size_t& at) {
-  const Block& own = layout_.blocks_of(layout_.rank())[number];
-  const size_t index = static_cast<size_t>(source) * per_source_ + number;
-  ReceivedBlock& block = blocks_[index];
+const char* Inbox::cut_block(int source, const BlockRecord& record, comm::ConstBytes body,
+                             size_t& at) {
+  const Block& own = layout_.blocks_of(layout_.rank())[record.block];
+  const size_t index = blocks_.size();
+  ReceivedBlock& block = blocks_.emplace_back();
+  block.first_sample = next_sample_[record.block];
   const bool ids_are_64 = layout_.ids_are_64(layout_.parts()[static_cast<size_t>(own.part)].table);
   if (record.ids > static_cast<uint64_t>(kMostIds) || record.bags > record.ids ||
       record.bags > record.samples || record.unique > record.ids) {
@@ -125,7 +169,6 @@ const char* Inbox::cut_block(int source, size_t number, const BlockRecord& recor
   block.bags = record.bags;
   block.rows = own.sequence ? block.ids : block.bags;
   block.samples = record.samples;
-  most_samples_ = std::max(most_samples_, block.first_sample + block.samples);
   if (record.sparse != 0) {
     block.sparse_lengths = view<SparseLength>(body, at);
   } else {
@@ -136,6 +179,7 @@ const char* Inbox::cut_block(int source, size_t number, const BlockRecord& recor
     block.unique = record.unique;
     block.unique_ids = block.id_data;
     coded_blocks_.push_back(index);
+    coded_source_.push_back(source);
     coded_.push_back(
         {.codes = body.data() + at + lengths + compute::code_offset(record.unique, ids_are_64),
          .count = block.ids,
@@ -144,7 +188,9 @@ const char* Inbox::cut_block(int source, size_t number, const BlockRecord& recor
   }
   if (weighted) block.weights = view<float>(body, at + lengths + ids);
   at += lengths + ids + weights;
-  if (source != layout_.rank()) {  // what this rank wrote itself is what its records say
+  // What this rank wrote itself is what its records say. Without ids, there are lengths where a rank has
+  // written other ones than this build would.
+  if (source != layout_.rank() && lengths != 0) {
     bags_.push_back(block);
     bags_source_.push_back(source);
   }
@@ -186,7 +232,7 @@ void Inbox::expand() {
   backend_.routing().expand_ids(coded_, wrong_codes_);
   for (size_t c = 0; c < coded_.size(); ++c) {
     if (wrong_codes_[c].position < 0) continue;
-    corrupt(static_cast<int>(coded_blocks_[c] / per_source_), "codes are out of range");
+    corrupt(coded_source_[c], "codes are out of range");
   }
 }
 

@@ -11,6 +11,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
+#include "embedding/exchange/blocks_of_message.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -52,23 +53,29 @@ class Inbox {
   // Most samples that a feature of the rank's blocks has on all ranks together.
   int64_t most_samples() const { return most_samples_; }
 
-  // As Layout::blocks_of(own rank).
-  std::span<const ReceivedBlock> blocks(int source) const {
-    return std::span(blocks_).subspan(static_cast<size_t>(source) * per_source_, per_source_);
+  // As Layout::blocks_of(own rank). Of a block without ids, first_sample is not told.
+  BlocksOfMessage<ReceivedBlock> blocks(int source) const {
+    return {std::span(places_).subspan(static_cast<size_t>(source) * per_source_, per_source_),
+            blocks_, empty_blocks_};
   }
+  // Of all sources together: those that have a place of their own, and those of them that have ids.
+  size_t present_blocks() const { return blocks_.size(); }
+  size_t blocks_with_ids() const { return blocks_with_ids_; }
   bool weighted() const { return weighted_; }
   int64_t ids_received() const { return ids_received_; }
 
  private:
   void read_header(int source, comm::ConstBytes message);
-  size_t head_bytes(int source) const {
-    return input_head_bytes(headers_[static_cast<size_t>(source)].has_blocks != 0 ? per_source_
-                                                                                  : 0);
+  // Makes room for what the records say.
+  void count_records(std::span<const comm::ConstBytes> messages);
+  size_t head_bytes(int source) const { return input_head_bytes(records_of(source)); }
+  size_t records_of(int source) const {
+    const InputHeader& header = headers_[static_cast<size_t>(source)];
+    return header.has_blocks != 0 ? header.records : 0;
   }
   // Returns what is wrong with the message, null for nothing. The blocks before it are cut.
   const char* cut(int source, comm::ConstBytes message, comm::ConstBytes body);
-  const char* cut_block(int source, size_t block, const BlockRecord& record, comm::ConstBytes body,
-                        size_t& at);
+  const char* cut_block(int source, const BlockRecord& record, comm::ConstBytes body, size_t& at);
   void check_bags();
   void expand();
 
@@ -80,12 +87,16 @@ class Inbox {
   std::vector<InputHeader> headers_;
   int64_t global_batch_ = 0;
   int64_t most_samples_ = 0;
-  std::vector<ReceivedBlock> blocks_;
-  // Blocks whose ids are codes: their number among all, what they are made of, what was wrong.
+  std::vector<BlockPlace> places_;           // by source, then own block
+  std::vector<ReceivedBlock> blocks_;        // that have records
+  std::vector<ReceivedBlock> empty_blocks_;  // by source: what stands for the others
+  std::vector<int64_t> next_sample_;         // by own block, while messages are cut
+  // Blocks whose ids are codes: their place in blocks_, their source, what they are made of, what was wrong.
   std::vector<size_t> coded_blocks_;
+  std::vector<int> coded_source_;
   std::vector<compute::CodedIds> coded_;
   std::vector<compute::WrongInteger> wrong_codes_;
-  // The bags of the blocks that are cut so far, by block of the messages, and what was wrong.
+  // The bags of the blocks that are cut so far and hold any, and what was wrong.
   std::vector<compute::Bags> bags_;
   std::vector<compute::BagDefect> defects_;
   std::vector<int> bags_source_;  // the rank that sent them
@@ -95,6 +106,7 @@ class Inbox {
   bool all_done_ = false;
   bool weighted_ = false;
   int64_t ids_received_ = 0;
+  size_t blocks_with_ids_ = 0;
 };
 
 }  // namespace shardrec::embedding

@@ -5,6 +5,7 @@
 
 #include "comm/bodies/registry.h"
 #include "core/error.h"
+#include "core/memory.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -23,9 +24,11 @@ GradientHeader header_of(comm::ConstBytes gradient) {
 
 }  // namespace
 
-Lending::Lending(std::span<const size_t> blocks) {
-  first_.push_back(0);
+void Lending::make_room(std::span<const size_t> blocks) {
+  first_.resize(1);
   for (const size_t count : blocks) first_.push_back(first_.back() + count);
+  rows_.clear();
+  core::reserve_with_slack(rows_, first_.back());
   rows_.resize(first_.back());
 }
 

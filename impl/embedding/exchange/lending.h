@@ -29,8 +29,10 @@ struct GradientRows {
 // One rank's gradients of one lookup. Any thread, but for blocks().
 class Lending {
  public:
-  // blocks: by owner, how many blocks its message has.
-  explicit Lending(std::span<const size_t> blocks);
+  // Of no blocks.
+  Lending() = default;
+  // blocks: by owner, how many blocks with rows its message has. Nothing of them is lent yet. While nobody reads.
+  void make_room(std::span<const size_t> blocks);
 
   void lend();
   // From now on nobody reads. Waits for those who do.
@@ -40,7 +42,7 @@ class Lending {
   bool read();
   void stop() { mutex_.unlock_shared(); }
 
-  // Of the message to an owner, by block; none of an owner that there is not. The lender writes them before lend(); the owner reads them between
+  // Of the message to an owner, by block with rows; none of an owner that there is not. The lender writes them before lend(); the owner reads them between
   // read() and stop().
   std::span<GradientRows> blocks(int owner);
 
@@ -48,7 +50,7 @@ class Lending {
   std::shared_mutex mutex_;
   bool lent_ = false;
   std::vector<GradientRows> rows_;
-  std::vector<size_t> first_;  // [owners + 1], of rows_
+  std::vector<size_t> first_ = {0};  // [owners + 1], of rows_
 };
 
 // The number by which other ranks of the process find a lending, for as long as this lives.

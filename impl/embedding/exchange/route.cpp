@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/memory.h"
+
 namespace shardrec::embedding {
 namespace {
 
@@ -10,6 +12,9 @@ template <class T>
 T* at(std::byte* base, size_t offset) {
   return static_cast<T*>(static_cast<void*>(base + offset));
 }
+
+// Where the lengths of no bag are.
+constexpr SparseLength kNoLengths[1] = {};
 
 bool drops(const compute::RoutedIds& feature) {
   return feature.policy == SHARDREC_OUT_OF_RANGE_DROP;
@@ -26,6 +31,8 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient,
       features_(layout.model().features.size()),
       routed_(features_.size()),
       checked_(features_.size()),
+      empty_blocks_(features_.size()),
+      empty_chunks_(features_.size()),
       messages_(static_cast<size_t>(layout.ranks())),
       bodies_(messages_.size()),
       chunk_memory_(memory),
@@ -36,13 +43,17 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient,
   }
   const size_t blocks = first_block_.back();
   counts_.resize(blocks);
-  records_.resize(blocks);
   sections_.resize(blocks);
-  blocks_.resize(blocks);
-  plain_blocks_.resize(blocks);
-  unique_.resize(blocks);
+  places_.resize(blocks);
+  first_record_.resize(first_block_.size());
   deduplicated_.reserve(messages_.size());
   for (size_t t = 0; t < layout.table_count(); ++t) find_targets(static_cast<int32_t>(t));
+}
+
+void RoutedBatch::set_deduplicates(bool deduplicates) {
+  deduplicates_ = deduplicates;
+  plain_blocks_.resize(deduplicates ? places_.size() : 0);
+  unique_.assign(plain_blocks_.size(), 0);
 }
 
 // All of the features of a table that no batch changes.
@@ -123,7 +134,6 @@ Verdict RoutedBatch::write(const CheckedBatch& batch, const Verdict& verdict,
 }
 
 void RoutedBatch::forget_batch() {
-  std::fill(blocks_.begin(), blocks_.end(), SentBlock{});
   for (compute::RoutedIds& feature : routed_) feature.bags = feature.count = 0;
   std::fill(checked_.begin(), checked_.end(), compute::CheckedIds{});
 }
@@ -181,23 +191,44 @@ void RoutedBatch::place_intervals() {
   }
 }
 
+void RoutedBatch::place_blocks(int64_t batch_size) {
+  const auto travels = [&](size_t index, const Block& block) {
+    return has_blocks_ && (counts_[index].ids != 0 || of(block.feature).bags != batch_size);
+  };
+  size_t records = 0;
+  for (int owner = 0; owner < layout_.ranks(); ++owner) {
+    size_t index = first_block_[static_cast<size_t>(owner)];
+    for (const Block& block : layout_.blocks_of(owner)) {
+      places_[index] = travels(index, block)
+                           ? BlockPlace::present(records++)
+                           : BlockPlace::empty(static_cast<size_t>(block.feature));
+      ++index;
+    }
+    first_record_[static_cast<size_t>(owner) + 1] = records;
+  }
+  blocks_.clear();
+  core::reserve_with_slack(blocks_, records);
+  blocks_.resize(records);
+}
+
 void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
                           comm::MessageBuffer& buffer) {
   has_blocks_ = verdict.good() && batch.bags() != 0;
   weighted_ = has_blocks_ && batch.weighted();
+  std::fill(unique_.begin(), unique_.end(), 0);
+  place_blocks(batch.batch_size());
   size_t offset = 0;
   size_t chunk_entries = 0;
+  const auto entries_of = [&](int32_t feature) {
+    return 2 * (static_cast<size_t>(chunks(feature)) + 1);
+  };
+  for (size_t f = 0; f < features_.size() && has_blocks_; ++f) {
+    chunk_entries += entries_of(static_cast<int32_t>(f));
+  }
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
-    const auto blocks = layout_.blocks_of(owner);
-    const size_t first = first_block_[static_cast<size_t>(owner)];
-    for (size_t b = 0; b < blocks.size() && has_blocks_; ++b) {
-      const compute::BlockCount& count = counts_[first + b];
-      const int64_t samples = of(blocks[b].feature).bags;
-      records_[first + b] = {.ids = static_cast<uint64_t>(count.ids),
-                             .bags = static_cast<uint32_t>(count.bags),
-                             .samples = static_cast<uint32_t>(samples),
-                             .sparse = sparse_is_smaller(count.bags, samples) ? 1U : 0U};
-      chunk_entries += 2 * (static_cast<size_t>(chunks(blocks[b].feature)) + 1);
+    size_t index = first_block_[static_cast<size_t>(owner)];
+    for (const Block& block : layout_.blocks_of(owner)) {
+      if (!places_[index++].is_empty()) chunk_entries += entries_of(block.feature);
     }
     offset += align_up(message_bytes(owner), 64);
   }
@@ -212,11 +243,30 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
   header.verdict = verdict;
   std::byte* message = buffer.resize(offset);
   uint32_t* chunk_table = chunk_memory_.resize_as<uint32_t>(chunk_entries).data();
+  const auto take_chunks = [&](int32_t feature) {
+    uint32_t* const taken = chunk_table;
+    chunk_table += entries_of(feature);
+    return taken;
+  };
+  const auto set_chunks = [&](auto& block, int32_t feature, uint32_t* at) {
+    block.chunk_rows = at;
+    block.chunk_ids = at + entries_of(feature) / 2;
+  };
+  for (size_t f = 0; f < features_.size(); ++f) {
+    empty_blocks_[f] = {};
+    empty_blocks_[f].sparse_lengths = kNoLengths;
+    if (!has_blocks_) continue;
+    const auto feature = static_cast<int32_t>(f);
+    empty_blocks_[f].samples = routed_[f].bags;
+    empty_chunks_[f] = take_chunks(feature);
+    set_chunks(empty_blocks_[f], feature, empty_chunks_[f]);
+  }
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     bodies_[static_cast<size_t>(owner)] = message;
     const size_t bytes = message_bytes(owner);
     std::byte* head = buffer.host(message);
     messages_[static_cast<size_t>(owner)] = {head, bytes};
+    header.records = static_cast<uint32_t>(records_to(owner));
     std::memcpy(head, &header, sizeof header);
     message += align_up(bytes, 64);
     if (!has_blocks_) continue;
@@ -225,53 +275,71 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
     const auto blocks = layout_.blocks_of(owner);
     for (size_t b = 0; b < blocks.size(); ++b) {
       const size_t index = first_block_[static_cast<size_t>(owner)] + b;
-      const int64_t entries = chunks(blocks[b].feature) + 1;
-      sections_[index].chunk_rows = chunk_table;
-      sections_[index].chunk_ids = chunk_table + entries;
-      blocks_[index].chunk_rows = chunk_table;
-      blocks_[index].chunk_ids = chunk_table + entries;
-      chunk_table += 2 * entries;
+      const BlockPlace place = places_[index];
+      const int32_t feature = blocks[b].feature;
+      // Of an empty block, the back end writes what it writes of all empty ones of the feature: zeros.
+      uint32_t* const at = place.is_empty() ? empty_chunks_[place.index()] : take_chunks(feature);
+      set_chunks(sections_[index], feature, at);
+      if (!place.is_empty()) set_chunks(blocks_[place.index()], feature, at);
     }
   }
+}
+
+BlockRecord RoutedBatch::record_of(int owner, size_t b) const {
+  const size_t index = first_block_[static_cast<size_t>(owner)] + b;
+  const compute::BlockCount& count = counts_[index];
+  const int64_t samples = of(layout_.blocks_of(owner)[b].feature).bags;
+  return {.ids = static_cast<uint64_t>(count.ids),
+          .bags = static_cast<uint32_t>(count.bags),
+          .samples = static_cast<uint32_t>(samples),
+          .sparse = sparse_is_smaller(count.bags, samples) ? 1U : 0U,
+          .unique = unique_.empty() ? 0 : static_cast<uint32_t>(unique_[index]),
+          .block = static_cast<uint32_t>(b)};
 }
 
 size_t RoutedBatch::message_bytes(int owner) const {
   if (!has_blocks_) return input_head_bytes(0);
   const auto blocks = layout_.blocks_of(owner);
-  const auto records = records_of(owner);
-  size_t bytes = input_head_bytes(blocks.size());
+  size_t bytes = input_head_bytes(records_to(owner));
   for (size_t b = 0; b < blocks.size(); ++b) {
-    bytes += lengths_bytes(records[b]) + ids_bytes(records[b], of(blocks[b].feature).writes_64) +
-             weights_bytes(records[b], weighted(blocks[b]));
+    const BlockRecord record = record_of(owner, b);
+    bytes += lengths_bytes(record) + ids_bytes(record, of(blocks[b].feature).writes_64) +
+             weights_bytes(record, weighted(blocks[b]));
   }
   return bytes;
 }
 
 void RoutedBatch::write_records(int owner, std::byte* head) const {
-  const auto records = records_of(owner);
-  if (!records.empty()) {
-    std::memcpy(head + input_head_bytes(0), records.data(), records.size_bytes());
+  const size_t blocks = layout_.blocks_of(owner).size();
+  size_t records = 0;
+  for (size_t b = 0; b < blocks; ++b) {
+    if (places_[first_block_[static_cast<size_t>(owner)] + b].is_empty()) continue;
+    const BlockRecord record = record_of(owner, b);
+    std::memcpy(head + input_head_bytes(records++), &record, sizeof record);
   }
 }
 
 void RoutedBatch::find_sections(int owner, std::byte* message) {
   const auto blocks = layout_.blocks_of(owner);
-  const auto records = records_of(owner);
-  std::byte* next = message + input_head_bytes(blocks.size());
+  std::byte* next = message + input_head_bytes(records_to(owner));
   for (size_t b = 0; b < blocks.size(); ++b) {
-    const BlockRecord& record = records[b];
+    const BlockRecord record = record_of(owner, b);
     const bool wide = of(blocks[b].feature).writes_64;
-    SentBlock& sent = blocks_[first_block_[static_cast<size_t>(owner)] + b];
-    compute::BlockSections& sections = sections_[first_block_[static_cast<size_t>(owner)] + b];
+    const size_t index = first_block_[static_cast<size_t>(owner)] + b;
+    compute::BlockSections& sections = sections_[index];
     sections.dense_lengths = record.sparse != 0 ? nullptr : at<uint32_t>(next, 0);
     sections.sparse_lengths = record.sparse != 0 ? at<SparseLength>(next, 0) : nullptr;
     next += lengths_bytes(record);
     sections.ids = next;
-    sent.codes = record.unique != 0 ? next + compute::code_offset(record.unique, wide) : nullptr;
+    const std::byte* const codes =
+        record.unique != 0 ? next + compute::code_offset(record.unique, wide) : nullptr;
     next += ids_bytes(record, wide);
     sections.weights = weighted(blocks[b]) ? at<float>(next, 0) : nullptr;
     next += weights_bytes(record, weighted(blocks[b]));
 
+    if (places_[index].is_empty()) continue;
+    SentBlock& sent = blocks_[places_[index].index()];
+    sent.codes = codes;
     sent.ids = static_cast<int64_t>(record.ids);
     sent.bags = record.bags;
     sent.samples = record.samples;
@@ -289,26 +357,22 @@ void RoutedBatch::deduplicate(const comm::MessageBuffer& buffer, compute::Backen
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     if (owner == layout_.rank()) continue;
     const auto blocks = layout_.blocks_of(owner);
-    const auto records = records_of(owner);
     const size_t first = first_block_[static_cast<size_t>(owner)];
     for (size_t b = 0; b < blocks.size(); ++b) {
-      plain_blocks_[first + b] = {.lengths_bytes = lengths_bytes(records[b]),
-                                  .ids = static_cast<int64_t>(records[b].ids),
+      const BlockRecord record = record_of(owner, b);
+      plain_blocks_[first + b] = {.lengths_bytes = lengths_bytes(record),
+                                  .ids = static_cast<int64_t>(record.ids),
                                   .is_64 = of(blocks[b].feature).writes_64,
-                                  .weights_bytes = weights_bytes(records[b], weighted(blocks[b]))};
+                                  .weights_bytes = weights_bytes(record, weighted(blocks[b]))};
     }
     deduplicated_.push_back(
-        {.data = bodies_[static_cast<size_t>(owner)] + input_head_bytes(blocks.size()),
+        {.data = bodies_[static_cast<size_t>(owner)] + input_head_bytes(records_to(owner)),
          .blocks = std::span(plain_blocks_).subspan(first, blocks.size()),
          .unique = std::span(unique_).subspan(first, blocks.size())});
   }
   backend.routing().deduplicate_ids(deduplicated_);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     if (owner == layout_.rank()) continue;
-    const size_t end = first_block_[static_cast<size_t>(owner) + 1];
-    for (size_t b = first_block_[static_cast<size_t>(owner)]; b < end; ++b) {
-      records_[b].unique = static_cast<uint32_t>(unique_[b]);
-    }
     std::byte* message = bodies_[static_cast<size_t>(owner)];
     write_records(owner, buffer.host(message));
     find_sections(owner, message);
@@ -319,7 +383,7 @@ void RoutedBatch::deduplicate(const comm::MessageBuffer& buffer, compute::Backen
 void RoutedBatch::publish(const comm::MessageBuffer& buffer) const {
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const std::byte* message = bodies_[static_cast<size_t>(owner)];
-    buffer.publish(message + input_head_bytes(layout_.blocks_of(owner).size()),
+    buffer.publish(message + input_head_bytes(records_to(owner)),
                    message + messages_[static_cast<size_t>(owner)].size());
   }
 }

@@ -17,6 +17,7 @@
 #include "compute/buffer.h"
 #include "compute/routing_operations.h"
 #include "embedding/batch/batch.h"
+#include "embedding/exchange/blocks_of_message.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -39,7 +40,7 @@ class RoutedBatch {
   RoutedBatch& operator=(const RoutedBatch&) = delete;
 
   // From now on, ids travel once per block where that takes fewer bytes.
-  void set_deduplicates(bool deduplicates) { deduplicates_ = deduplicates; }
+  void set_deduplicates(bool deduplicates);
 
   // Opens the batch, reads its lengths, and writes its messages into `buffer` (nobody reads it any more).
   // Returns the verdict that went into the headers.
@@ -53,9 +54,10 @@ class RoutedBatch {
   // One per rank; valid until the buffer of the last route() is written again.
   std::span<const comm::ConstBytes> messages() const { return messages_; }
   // Blocks of the message to `owner`, as Layout::blocks_of(owner).
-  std::span<const SentBlock> blocks(int owner) const {
-    return {blocks_.data() + first_block_[static_cast<size_t>(owner)],
-            blocks_.data() + first_block_[static_cast<size_t>(owner) + 1]};
+  BlocksOfMessage<SentBlock> blocks(int owner) const {
+    const size_t first = first_block_[static_cast<size_t>(owner)];
+    const size_t count = first_block_[static_cast<size_t>(owner) + 1] - first;
+    return {std::span(places_).subspan(first, count), blocks_, empty_blocks_};
   }
   int64_t ids_sent() const { return ids_sent_; }
 
@@ -98,6 +100,8 @@ class RoutedBatch {
   // The second half of routing, of features whose ids are counted where the verdict is good.
   Verdict write(const CheckedBatch& batch, const Verdict& verdict, compute::Backend& backend,
                 comm::MessageBuffer& buffer);
+  // Which blocks travel.
+  void place_blocks(int64_t batch_size);
   // Decides forms and places of all messages, and writes their heads.
   void lay_out(const CheckedBatch& batch, const Verdict& verdict, comm::MessageBuffer& buffer);
   void write_records(int owner, std::byte* head) const;
@@ -112,15 +116,19 @@ class RoutedBatch {
   const compute::RoutedIds& of(int32_t feature) const {
     return routed_[static_cast<size_t>(feature)];
   }
-  std::span<const BlockRecord> records_of(int owner) const {
-    return {records_.data() + first_block_[static_cast<size_t>(owner)],
-            records_.data() + first_block_[static_cast<size_t>(owner) + 1]};
+  // Of block number b of the message to an owner.
+  BlockRecord record_of(int owner, size_t b) const;
+  // Blocks of the message to an owner that travel.
+  size_t records_to(int owner) const {
+    return first_record_[static_cast<size_t>(owner) + 1] -
+           first_record_[static_cast<size_t>(owner)];
   }
   bool weighted(const Block& block) const { return weighted_ && !block.sequence; }
 
   const Layout& layout_;
   bool weight_gradient_;
-  std::vector<size_t> first_block_;  // by owner, into what is by block
+  std::vector<size_t> first_block_;   // by owner, into what is by block
+  std::vector<size_t> first_record_;  // by owner, into blocks_
   std::vector<Feature> features_;
   bool has_blocks_ = false;  // has the batch?
   bool weighted_ = false;    // is it?
@@ -129,10 +137,13 @@ class RoutedBatch {
   std::vector<compute::CheckedIds> checked_;
   // By block.
   std::vector<compute::BlockCount> counts_;
-  std::vector<BlockRecord> records_;
   std::vector<compute::BlockSections> sections_;
-  std::vector<SentBlock> blocks_;
-  // While messages are deduplicated.
+  std::vector<BlockPlace> places_;
+  std::vector<SentBlock> blocks_;  // that travel
+  // By feature: what stands for its blocks that do not, and its chunk_rows and chunk_ids.
+  std::vector<SentBlock> empty_blocks_;
+  std::vector<uint32_t*> empty_chunks_;
+  // While messages are deduplicated, which they are not in one process; else none. unique_: by block.
   std::vector<compute::PlainBlock> plain_blocks_;
   std::vector<int64_t> unique_;
   std::vector<compute::DeduplicatedBlocks> deduplicated_;

@@ -5,8 +5,8 @@
 // Input message, from a source to the owner of parts. Its head, which the ranks' hosts write and
 // read:
 //   InputHeader
-//   BlockRecord per block (Layout::blocks_of(owner)), absent when the verdict is bad or the batch
-//              is empty
+//   BlockRecord per block (of Layout::blocks_of(owner), ascending) that holds ids, or whose feature has not
+//              one bag per sample of the batch; none when the verdict is bad or the batch is empty
 // Its body, which operations of back ends write and read (compute/routing_operations.h):
 //   per block: lengths   dense: uint32 count per sample of the source's batch;
 //                        sparse: (uint32 sample, uint32 count) per bag that is not empty
@@ -55,7 +55,7 @@ struct InputHeader {
   uint8_t no_more_data = 0;
   uint8_t has_blocks = 0;
   uint8_t weight_gradient = 0;  // option of the lookup, the same on all ranks
-  uint8_t reserved[4] = {};
+  uint32_t records = 0;
   int64_t looked_up = 0;  // ids that the source has looked up so far, in all batches before
   Verdict verdict;
 };
@@ -66,6 +66,8 @@ struct BlockRecord {
   uint32_t samples = 0;  // bags of the feature in the source's batch, empty ones included
   uint32_t sparse = 0;
   uint32_t unique = 0;  // different ids, where they travel once; 0: every id travels
+  uint32_t block = 0;   // its number
+  uint32_t reserved = 0;
 };
 
 struct PartialHeader {
@@ -93,9 +95,9 @@ struct GradientHeader {
 };
 static_assert(sizeof(GradientHeader) == 64);
 
-// Where the body of an input message begins: behind the header and the records of its blocks.
-constexpr size_t input_head_bytes(size_t blocks) {
-  return align_up(sizeof(InputHeader), 8) + blocks * sizeof(BlockRecord);
+// Where the body of an input message begins: behind the header and the records.
+constexpr size_t input_head_bytes(size_t records) {
+  return align_up(sizeof(InputHeader), 8) + records * sizeof(BlockRecord);
 }
 static_assert(sizeof(BlockRecord) % 8 == 0);
 

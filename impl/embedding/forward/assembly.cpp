@@ -30,13 +30,18 @@ OutputAssembly::OutputAssembly(const Layout& layout, const std::shared_ptr<compu
     const TableLayout& table = layout.table(layout.model().features[f].table);
     first_source_.push_back(sources);
     sources += table.parts.size();
+    const auto feature = static_cast<int32_t>(f);
+    const auto number = static_cast<size_t>(
+        std::lower_bound(table.features.begin(), table.features.end(), feature) -
+        table.features.begin());
     for (const Segment& segment : table.segments) {
-      columns_.push_back({static_cast<int32_t>(f), &segment, addends, nodes});
+      columns_.push_back({feature, number, &segment, addends, nodes});
       addends += segment.addends.size();
       nodes += segment.nodes.size();
     }
   }
   sources_.resize(sources);
+  direct_.resize(sources);
   addends_.resize(addends);
   nodes_.resize(nodes);
   pooled_.reserve(columns_.size());
@@ -71,27 +76,34 @@ void OutputAssembly::open(const RoutedBatch& routed, std::span<const uint8_t> di
       const auto& parts = layout_.table(part.table).parts;
       const auto k = static_cast<size_t>(
           std::lower_bound(parts.begin(), parts.end(), blocks[b].part) - parts.begin());
-      Source& source = sources_[first_source_[static_cast<size_t>(blocks[b].feature)] + k];
-      source = {nullptr, &sent[b], part.width, owner == layout_.rank() && direct[b] != 0};
-      if (source.direct || layout_.goes_by_node(blocks[b], layout_.rank())) continue;
+      const size_t source = first_source_[static_cast<size_t>(blocks[b].feature)] + k;
+      sources_[source] = nullptr;
+      direct_[source] = owner == layout_.rank() && direct[b] != 0 ? 1 : 0;
+      if (direct_[source] != 0 || layout_.goes_by_node(blocks[b], layout_.rank())) continue;
       const size_t bytes = rows_bytes(sent[b].answers(blocks[b].sequence), part.width);
-      if (bytes != 0) source.rows = floats_at(message, at);
+      if (bytes != 0) sources_[source] = floats_at(message, at);
       at += bytes;
     }
     check_size(owner, "an output message", message.size(), at);
   }
-  fill_addends();
+  fill_addends(routed);
 }
 
-void OutputAssembly::fill_addends() {
+void OutputAssembly::fill_addends(const RoutedBatch& routed) {
   for (const Columns& columns : columns_) {
-    const Source* sources = sources_.data() + first_source_[static_cast<size_t>(columns.feature)];
+    const auto feature = static_cast<size_t>(columns.feature);
+    const std::vector<int32_t>& parts =
+        layout_.table(layout_.model().features[feature].table).parts;
     const std::vector<Addend>& addends = columns.segment->addends;
     for (size_t a = 0; a < addends.size(); ++a) {
-      const Source& source = sources[addends[a].part];
-      addends_[columns.first_addend + a] = {
-          source.block, source.rows == nullptr ? nullptr : source.rows + addends[a].offset,
-          source.width};
+      const int32_t part = parts[static_cast<size_t>(addends[a].part)];
+      const Part& about = layout_.parts()[static_cast<size_t>(part)];
+      const auto block = static_cast<size_t>(layout_.block_of(part, columns.number));
+      const float* const rows =
+          sources_[first_source_[feature] + static_cast<size_t>(addends[a].part)];
+      addends_[columns.first_addend + a] = {&routed.blocks(about.owner)[block],
+                                            rows == nullptr ? nullptr : rows + addends[a].offset,
+                                            about.width};
     }
   }
 }
@@ -129,9 +141,8 @@ void OutputAssembly::open_sums(const RoutedBatch& routed,
 }
 
 bool OutputAssembly::is_direct(const Columns& columns) const {
-  return sources_[first_source_[static_cast<size_t>(columns.feature)] +
-                  static_cast<size_t>(columns.segment->addends[0].part)]
-      .direct;
+  return direct_[first_source_[static_cast<size_t>(columns.feature)] +
+                 static_cast<size_t>(columns.segment->addends[0].part)] != 0;
 }
 
 void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,

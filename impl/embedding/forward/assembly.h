@@ -39,16 +39,10 @@ class OutputAssembly {
                 compute::Backend& backend, const OutputView& out);
 
  private:
-  // Where a block stands in the owner's message and in the routed batch.
-  struct Source {
-    const float* rows = nullptr;  // null: not in the message
-    const SentBlock* block = nullptr;
-    int64_t width = 0;
-    bool direct = false;
-  };
   // The columns of a segment of a feature.
   struct Columns {
     int32_t feature = 0;
+    size_t number = 0;  // of the feature among those of its table
     const Segment* segment = nullptr;
     size_t first_addend = 0;  // into addends_
     size_t first_node = 0;    // into nodes_
@@ -62,7 +56,7 @@ class OutputAssembly {
   std::span<const compute::SentRows> addends_of(const Columns& columns) const {
     return {addends_.data() + columns.first_addend, columns.segment->addends.size()};
   }
-  void fill_addends();
+  void fill_addends(const RoutedBatch& routed);
   // Is a segment of a feature written by DirectLookup? Then it has one addend.
   bool is_direct(const Columns& columns) const;
   compute::PooledOutput pooled_output(const RoutedBatch& routed, const Expansion& expansion,
@@ -72,8 +66,11 @@ class OutputAssembly {
 
   const Layout& layout_;
   std::vector<size_t> first_source_;  // by feature
-  std::vector<Source> sources_;       // by feature, then by part of its table
-  std::vector<Columns> columns_;      // by feature, then segment
+  // By feature, then by part of its table: where its block stands in the owner's message, null where it does
+  // not; and is it written by DirectLookup?
+  std::vector<const float*> sources_;
+  std::vector<uint8_t> direct_;
+  std::vector<Columns> columns_;  // by feature, then segment
   std::vector<compute::SentRows> addends_;
   std::vector<compute::NodeRows> nodes_;
   std::vector<Sum> sums_;  // none where nothing is added up on nodes

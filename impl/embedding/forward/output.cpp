@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/memory.h"
+
 namespace shardrec::embedding {
 
 PartialSums::PartialSums(const Layout& layout)
@@ -20,9 +22,6 @@ PartialSums::PartialSums(const Layout& layout)
     }
     sections_.push_back({.to = to, .source = to, .by_node = false});
   }
-  const size_t most = sections_.size() * shard_of_block_.size();
-  sums_.reserve(most);
-  own_sums_.reserve(most);
 }
 
 // Is an own block in a section?
@@ -47,17 +46,25 @@ size_t PartialSums::measure(const Inbox& inbox, std::span<const uint8_t> direct)
   const auto blocks = layout_.blocks_of(layout_.rank());
   std::fill(partials_.begin(), partials_.end(), size_t{0});
   size_t bytes = 0;
+  size_t sums = 0;
+  size_t own_sums = 0;
   for (const Section& section : sections_) {
     for_each_sent(inbox, direct, section, [&](size_t b, const ReceivedBlock& block) {
+      const int64_t rows = block.answers(blocks[b].sequence);
+      if (!writes(section, rows)) return;
+      ++(section.to == layout_.rank() ? own_sums : sums);
       if (section.by_node) {
         ++partials_[static_cast<size_t>(section.to)];
         bytes += presence_bytes(block.samples);
       }
-      bytes += rows_bytes(block.answers(blocks[b].sequence),
-                          layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
+      bytes += rows_bytes(rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
     });
   }
   for (const size_t partials : partials_) bytes += partial_head_bytes(partials);
+  sums_.clear();
+  own_sums_.clear();
+  core::reserve_with_slack(sums_, sums);
+  core::reserve_with_slack(own_sums_, own_sums);
   return bytes;
 }
 
@@ -67,8 +74,6 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
   const auto blocks = layout_.blocks_of(layout_.rank());
   buffer_ = &buffer;
   std::byte* out = buffer.resize(measure(inbox, direct));
-  sums_.clear();
-  own_sums_.clear();
   std::byte* header = out;
   std::byte* message = out;
   std::byte* body = nullptr;  // null: the message has not begun
@@ -82,8 +87,9 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
     }
     auto& sums = section.to == layout_.rank() ? own_sums_ : sums_;
     for_each_sent(inbox, direct, section, [&](size_t b, const ReceivedBlock& block) {
-      const Shard& shard = shards[shard_of_block_[b]];
       const bool sequence = blocks[b].sequence;
+      if (!writes(section, block.answers(sequence))) return;
+      const Shard& shard = shards[shard_of_block_[b]];
       compute::BagSums sum{.table = shard.table_rows(),
                            .ids = sequence && block.unique != 0 ? block.unique_ids : block.id_data,
                            .weights = block.weights,

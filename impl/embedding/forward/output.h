@@ -46,7 +46,9 @@ class PartialSums {
   template <class Visit>
   void for_each_sent(const Inbox& inbox, std::span<const uint8_t> direct, const Section& section,
                      Visit visit) const;
-  // Bytes of all messages; counts the heads.
+  // Is there anything to be written for a block?
+  static bool writes(const Section& section, int64_t rows) { return section.by_node || rows != 0; }
+  // Bytes of all messages; counts the heads, and makes room for the sums.
   size_t measure(const Inbox& inbox, std::span<const uint8_t> direct);
   void publish(int rank) const;
 

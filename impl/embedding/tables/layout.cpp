@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "core/error.h"
 
@@ -21,6 +22,11 @@ Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank, bool 
     tables_[static_cast<size_t>(model.features[f].table)].features.push_back(
         static_cast<int32_t>(f));
   }
+  size_t most_parts = 0;
+  for (const plan::TablePlan& table : plan.tables) {
+    most_parts += table.replicated ? static_cast<size_t>(ranks_) : table.boxes.size();
+  }
+  parts_.reserve(most_parts);
   for (size_t t = 0; t < tables_.size(); ++t) {
     const auto table = static_cast<int32_t>(t);
     add_parts(plan, table);
@@ -47,6 +53,10 @@ Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank, bool 
   }
 }
 
+std::span<const ColumnPiece> Layout::keep(std::vector<ColumnPiece> columns) {
+  return *columns_.insert(std::move(columns)).first;
+}
+
 void Layout::add_parts(const plan::Plan& plan, int32_t table) {
   TableLayout& layout = tables_[static_cast<size_t>(table)];
   const plan::Table& shape = model_.tables[static_cast<size_t>(table)];
@@ -62,10 +72,11 @@ void Layout::add_parts(const plan::Plan& plan, int32_t table) {
                                 " rows per rank are accepted; by samples, any number"),
                  {.value = shape.rows, .table = shape.name});
     }
+    const auto columns = keep({{0, shape.dim, 0}});
     for (int r = 0; r < ranks_; ++r) {
       layout.parts.push_back(static_cast<int32_t>(parts_.size()));
       if (!layout.own_ids_only() || r == rank_) layout.receivers.push_back(layout.parts.back());
-      parts_.push_back({table, r, 0, shape.rows, shape.dim, {{0, shape.dim, 0}}, true});
+      parts_.push_back({table, r, 0, shape.rows, shape.dim, columns, true});
     }
     return;
   }
@@ -79,19 +90,19 @@ void Layout::add_parts(const plan::Plan& plan, int32_t table) {
     const auto& [row, rows, owner] = key;
     std::sort(columns.begin(), columns.end(),
               [](const ColumnPiece& a, const ColumnPiece& b) { return a.col < b.col; });
-    Part part{table, owner, row, rows, 0, std::move(columns), false};
-    for (ColumnPiece& piece : part.columns) {
-      piece.offset = part.width;
-      part.width += piece.cols;
+    int64_t width = 0;
+    for (ColumnPiece& piece : columns) {
+      piece.offset = width;
+      width += piece.cols;
     }
-    parts.push_back(std::move(part));
+    parts.push_back({table, owner, row, rows, width, keep(std::move(columns)), false});
   }
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return std::tie(a.row, a.columns[0].col, a.rows) < std::tie(b.row, b.columns[0].col, b.rows);
   });
-  for (Part& part : parts) {
+  for (const Part& part : parts) {
     layout.parts.push_back(static_cast<int32_t>(parts_.size()));
-    parts_.push_back(std::move(part));
+    parts_.push_back(part);
   }
   layout.receivers = layout.parts;
 }

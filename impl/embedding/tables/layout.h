@@ -8,7 +8,9 @@
 // (table, row, first column), within a part the features of its table in model order.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -22,6 +24,8 @@ struct ColumnPiece {
   int64_t col = 0;
   int64_t cols = 0;
   int64_t offset = 0;
+
+  auto operator<=>(const ColumnPiece&) const = default;
 };
 
 struct Part {
@@ -29,8 +33,8 @@ struct Part {
   int32_t owner = 0;
   int64_t row = 0;
   int64_t rows = 0;
-  int64_t width = 0;                 // sum of the pieces' cols
-  std::vector<ColumnPiece> columns;  // ascending
+  int64_t width = 0;                     // sum of the pieces' cols
+  std::span<const ColumnPiece> columns;  // ascending; the layout's, as most parts are cut alike
   bool replicated = false;
   // Are its partial sums of other nodes' bags added to those of its own node's other parts before
   // they leave the node (node_sums.h)?
@@ -107,6 +111,8 @@ class Layout {
   // The plan must tile the model (plan::check_tiling). sums_on_nodes: are partial sums added up on
   // their node before they cross to another?
   Layout(const plan::Model& model, const plan::Plan& plan, int rank, bool sums_on_nodes = false);
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
 
   const plan::Model& model() const { return model_; }
   const plan::OutputLayout& output() const { return output_; }
@@ -155,6 +161,7 @@ class Layout {
   }
 
  private:
+  std::span<const ColumnPiece> keep(std::vector<ColumnPiece> columns);
   void add_parts(const plan::Plan& plan, int32_t table);
   void build_routing(TableLayout& layout, int32_t table);
   void build_segments(TableLayout& layout, const plan::Plan& plan, int32_t table);
@@ -166,6 +173,7 @@ class Layout {
   bool sums_on_nodes_ = false;  // is there anything to add?
   int rank_ = 0;
   int ranks_ = 1;
+  std::set<std::vector<ColumnPiece>> columns_;  // of the parts
   std::vector<Part> parts_;
   std::vector<TableLayout> tables_;
   std::vector<std::vector<int32_t>> parts_of_;
