@@ -109,9 +109,8 @@ size_t PlanBuilder::index_of(int32_t table) const {
 
 void PlanBuilder::put_in_order(size_t table) {
   std::vector<Box>& boxes = planned_.plan.tables[table].boxes;
-  const auto added = boxes.begin() + static_cast<ptrdiff_t>(tables_[table].in_order);
-  std::sort(added, boxes.end(), box_before);
-  std::inplace_merge(boxes.begin(), added, boxes.end(), box_before);
+  if (tables_[table].in_order == boxes.size()) return;
+  std::sort(boxes.begin(), boxes.end(), box_before);
   tables_[table].in_order = boxes.size();
 }
 
