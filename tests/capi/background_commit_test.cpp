@@ -27,7 +27,7 @@ using shardrec::Options;
 
 // A job whose tables take some time to be written: the one of make_model(), behind a large table.
 struct Large {
-  static constexpr int64_t kRowsOfLarge = 400000;
+  static constexpr int64_t kRowsOfLarge = 150000;
   static shardrec::Model model() {
     shardrec::Model model;
     Options zeros(SHARDREC_OPTIONS_TABLE);
