@@ -319,7 +319,10 @@ void Objects::good(const char* name, const char*& out) {
   if (in("shardrec_checkpoint_add_") || in("shardrec_model_add_")) text = "others";
   if (in("shardrec_checkpoint_mlp")) text = "top";
   if (in("shardrec_checkpoint_load_partial")) text = R"({"version": 1, "extra": "ignore"})";
-  if (in("shardrec_checkpoint_set_tensor") || in("shardrec_checkpoint_get_tensor")) text = "state";
+  if (in("shardrec_checkpoint_set_tensor") || in("shardrec_checkpoint_get_tensor") ||
+      in("shardrec_checkpoint_tensor_info")) {
+    text = "state";
+  }
   out = texts_.emplace_back(text).c_str();
 }
 

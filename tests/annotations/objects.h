@@ -51,6 +51,12 @@ class Objects {
   void good(const char* name, shardrec_box*& out);
   void good(const char*, shardrec_place*& out) { out = &place_; }
   void good(const char*, shardrec_served*& out) { out = &served_; }
+  void good(const char*, shardrec_model_size*& out) { out = &model_size_; }
+  void good(const char*, shardrec_table*& out) { out = &table_; }
+  void good(const char*, shardrec_feature*& out) { out = &feature_; }
+  void good(const char*, shardrec_layers*& out) { out = &layers_; }
+  void good(const char*, shardrec_opened*& out) { out = &opened_; }
+  void good(const char*, shardrec_saved_tensor*& out) { out = &saved_tensor_; }
   void good(const char* name, const char*& out);
   void good(const char*, shardrec_dtype& out) { out = SHARDREC_FLOAT32; }
   void good(const char*, shardrec_table_part& out) { out = SHARDREC_TABLE_WEIGHTS; }
@@ -80,6 +86,12 @@ class Objects {
   shardrec_box box_{.struct_size = sizeof(shardrec_box)};
   shardrec_place place_{.struct_size = sizeof(shardrec_place)};
   shardrec_served served_{.struct_size = sizeof(shardrec_served)};
+  shardrec_model_size model_size_{.struct_size = sizeof(shardrec_model_size)};
+  shardrec_table table_{.struct_size = sizeof(shardrec_table)};
+  shardrec_feature feature_{.struct_size = sizeof(shardrec_feature)};
+  shardrec_layers layers_{.struct_size = sizeof(shardrec_layers)};
+  shardrec_opened opened_{.struct_size = sizeof(shardrec_opened)};
+  shardrec_saved_tensor saved_tensor_{.struct_size = sizeof(shardrec_saved_tensor)};
   struct Memory {
     alignas(int64_t) std::array<std::byte, 64> now{};
     std::array<std::byte, 64> before{};
