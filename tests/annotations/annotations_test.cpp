@@ -219,7 +219,7 @@ class Annotated<Result (*)(Arguments...)> {
   template <class Argument>
   static void destroy_if_made(Argument argument) {
     if constexpr (std::is_same_v<Argument, char**>) {
-      shardrec_text_free(std::exchange(*argument, nullptr));
+      if (argument != nullptr) shardrec_text_free(std::exchange(*argument, nullptr));
     } else if constexpr (requires { destroy_handle(argument); }) {
       destroy_handle(argument);
     }
