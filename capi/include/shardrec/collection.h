@@ -83,9 +83,10 @@ typedef enum shardrec_stat {
  * sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
  * numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
  * all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
- * Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
- * held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
- * thread that the system does not start, and memory of the device (option DEVICE) that there is not.
+ * Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
+ * what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
+ * still take): more is OUT_OF_MEMORY. So is a thread that the system does not start, and memory of the
+ * device (option DEVICE) that there is not.
  * What one rank gets wrong in its arguments, but for comm, all ranks get as their error; the communicator
  * lives on, and the call may be made again.
  * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: the
