@@ -46,10 +46,10 @@ go_example() (
     GOMODCACHE=$work/go_user/modules
   if grep -n unsafe examples/go/*/*.go; then return 1; fi
   cp -r examples/go/first examples/go/dlrm "$user" && (cd "$user/first" && go vet . && go run . | grep '^last losses: ') || return
-  (cd "$user/first" && go build -o first . && ends_under_limits 100 1700 100 ./first) || return
+  (cd "$user/first" && go build -o first . && ends_under_limits 100 2100 100 ./first) || return
   cd "$user/dlrm" && go vet . && go build -o dlrm . || return
   for what in train resume serve; do ./dlrm "$what" "$user/run" || return; done
-  ends_under_limits 700 1700 100 ./dlrm serve "$user/run" || return
+  ends_under_limits 700 2700 100 ./dlrm serve "$user/run" || return
   "$tool" launch --nproc 2 -- ./dlrm train "$user/processes" && ./dlrm train "$user/threads" &&
     "$tool" inspect "$user/threads" --diff "$user/processes" | grep '^the same: 34' || return
   # What the same program leaves in C++.
