@@ -212,6 +212,7 @@ TEST(Snapshot, ThatIsStoppedTellsItsReaderAndKeepsNothing) {
     Trained trained(comm, nullptr, SHARDREC_SHARDING_TABLE_WISE, 1, SHARDREC_REPLICATION_SAMPLES);
     embedding::Collection& collection = trained.collection();
     for (int64_t i = 0; i < 3; ++i) trained.step(i);
+    collection.take_snapshot(false)->end();  // copies from a device keep what they go through
     const double before = trained.tables->stat(SHARDREC_STAT_BYTES_BUFFERS);
     const auto snapshot = collection.take_snapshot(false);
     trained.step(0);

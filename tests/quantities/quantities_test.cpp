@@ -130,7 +130,9 @@ TEST(Quantities, TablesThatNoMachineHoldsArePlannedAndRefusedWithTheirBytes) {
     EXPECT_EQ(sharded.created, SHARDREC_OUT_OF_MEMORY);
     int64_t bytes = 0;
     SR_OK(shardrec_last_error_i64(SHARDREC_ERROR_VALUE, &bytes));
-    EXPECT_EQ(bytes, kRows * 64 * 4);  // both ranks live on this machine
+    // Both ranks live on this machine; beside the rows it is what their steps keep of each other.
+    EXPECT_GE(bytes, kRows * 64 * 4);
+    EXPECT_LE(bytes, kRows * 64 * 4 + (1 << 20));
     EXPECT_NE(std::string(shardrec_last_error()).find(std::to_string(bytes)), std::string::npos);
     // The communicator lives on.
     SR_EXPECT_OK(shardrec_comm_barrier(comm));
