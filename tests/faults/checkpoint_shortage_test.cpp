@@ -177,7 +177,7 @@ TEST_P(CheckpointShortage, LeavesACheckpointAndTablesOrRefusesThem) {
   const auto [phase, shortage] = GetParam();
   int64_t failures = 0;
   bool fired = true;
-  for (int64_t k = 1; fired && !HasFailure(); k += kAllocationStride) {
+  for (int64_t k = 1; fired && !HasFailure(); k += kAllocationStride + k / 64) {
     const std::string directory = root_ + "/" + std::to_string(k);
     const auto outcomes = run(phase, k, shortage, directory);
     fired = outcomes[0].fired;
