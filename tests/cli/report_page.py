@@ -96,14 +96,18 @@ def check_bars(bars):
         for bar in group:
             for percent, title in bar:
                 match = re.search(r"(-?[\d,]*\.?\d*(?:e[-+]\d+)?) ?(%|ms|s|[KMGT]?i?B)$", title)
-                parts.append((percent, float(match[1].replace(",", "")) * UNITS[match[2]], title))
+                number, unit = match[1].replace(",", ""), UNITS[match[2]]
+                digits = len(number.partition("e")[0].partition(".")[2])
+                rounded = 0 if "e" in number else 0.5 * 10**-digits * unit  # titles are, lengths are not
+                parts.append((percent, float(number) * unit, title, rounded))
         longest = max((sum(percent for percent, _ in bar) for bar in group), default=100)
         left_out = len(group) == 64  # there may be more, of which one is the longest
         if parts and (longest > 100.1 or longest < 99.9 and not left_out):
             wrong.append(f"the longest bar is {longest} % wide")
-        percent, value, _ = max(parts, default=(0, 0, ""))
+        percent, value, _, value_rounded = max(parts, default=(0, 0, "", 0))
         for part in parts:
-            if value > 0 and abs(part[0] - percent * part[1] / value) > 0.01 * percent + 0.1:
+            rounded = percent * (part[3] + value_rounded) / value if value > 0 else 0
+            if value > 0 and abs(part[0] - percent * part[1] / value) > 0.01 * percent + 0.1 + rounded:
                 wrong.append(f"{part[2]!r} is {part[0]} % wide; {value} is {percent} %")
     return wrong
 
