@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -55,6 +56,14 @@ class HeldEnvironment final : public checkpoint::HookedEnvironment {
   std::condition_variable changed_;
   bool open_ = false;
 };
+
+// One that lives as long as the program: the thread of a commit that was given up is not waited for.
+HeldEnvironment& kept_environment() {
+  static std::mutex mutex;
+  static std::deque<HeldEnvironment> kept;
+  const std::lock_guard lock(mutex);
+  return kept.emplace_back();
+}
 
 // What one rank commits: its tables and a tensor of its own.
 class Committed {
@@ -177,7 +186,7 @@ TEST_P(Commits, ThatAreGivenUpLeaveNothing) {
   const Directory directory;
   const std::string root = directory.path();
   on_ranks([&](Comm& comm, int rank, Trained& trained, Committed& committed) {
-    HeldEnvironment held;
+    HeldEnvironment& held = kept_environment();
     auto begun = committed.begin(root, 3, held);
     trained.step(3);
     begun.reset();  // returns, though the files are held
