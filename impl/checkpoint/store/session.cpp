@@ -27,13 +27,6 @@ void require_step(int64_t step, int64_t least, const char* accepted) {
              core::sentence("step is ", step, "; ", accepted, " is accepted"), {.value = step});
 }
 
-// Fills what was gathered: no table is whole from before the first byte changes until all are there.
-void fill(const Group& group, const Opened& opened, Gathering& gathering, Contents contents,
-          core::Control* control) {
-  checkpoint::load(group, opened, contents, control, [&] { gathering.begin_filling(contents); });
-  gathering.apply(contents);
-}
-
 }  // namespace
 
 void Session::commit(int64_t step, core::FunctionRef<Request()> request) {
@@ -144,7 +137,10 @@ void Session::load(core::FunctionRef<Request()> request) {
     own = request();
     contents = own.gathering->to_load();
   });
-  fill(group, *opened_, *own.gathering, std::move(contents), own.control.get());
+  // No table is whole from before the first byte changes until all are there.
+  checkpoint::load(group, *opened_, contents, own.control.get(),
+                   [&] { own.gathering->begin_filling(contents); });
+  own.gathering->apply(contents);
 }
 
 void Session::load_partial(core::FunctionRef<Request()> request,
