@@ -6,8 +6,6 @@
 // Both ranks read the same bytes, so that most of their collective calls match and batches go
 // through; some calls are one rank's alone. Memory that a tensor describes is always there: a view
 // of memory that is not cannot be told from a good one.
-#include <cstdio>
-#include <cstdlib>
 #include <thread>
 
 #include "fuzz/rank.h"
@@ -15,9 +13,7 @@
 namespace {
 
 void check(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "broken promise: %s\n", what);
-  std::abort();
+  if (!holds) shardrec::fuzz::broken_promise(what);
 }
 
 int64_t live_objects() {

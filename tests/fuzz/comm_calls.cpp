@@ -32,7 +32,7 @@ void Rank::comm_call(Input& in) {
       if (color < 0) {  // no part, no handle
         shardrec_comm* none = nullptr;
         note(shardrec_comm_split(comm, color, key, in.one_in(8) ? nullptr : &none));
-        if (none != nullptr) std::abort();
+        if (none != nullptr) broken_promise("a refused call hands out nothing");
         return;
       }
       make(in, comms_, [&](auto out) { return shardrec_comm_split(comm, color, key, out); });

@@ -31,9 +31,13 @@ void damaged_profile(Input& in) {
   }
   try {
     const std::string written = profile_to_json(profile_from_json(text, "file"));
-    if (profile_to_json(profile_from_json(written, "file")) != written) std::abort();
+    if (profile_to_json(profile_from_json(written, "file")) != written) {
+      broken_promise("a profile that was read is written and read again");
+    }
   } catch (const core::Error& error) {
-    if (error.status() != SHARDREC_CORRUPT_DATA || error.sentence().empty()) std::abort();
+    if (error.status() != SHARDREC_CORRUPT_DATA || error.sentence().empty()) {
+      broken_promise("a profile that cannot be read is corrupt data");
+    }
   }
 }
 

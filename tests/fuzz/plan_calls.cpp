@@ -87,10 +87,15 @@ void Rank::model_call(Input& in) {
       char* name = nullptr;
       note(shardrec_model_info(model, reinterpret_cast<shardrec_model_size*>(size.data())));
       const auto index = static_cast<int32_t>(in.number());
+      const bool wants_name = in.one_in(2);
       const shardrec_status told =
           shardrec_model_table(model, index, reinterpret_cast<shardrec_table*>(table.data()),
-                               in.one_in(2) ? nullptr : &name);
-      take(told, name);
+                               wants_name ? &name : nullptr);
+      if (wants_name) {
+        take(told, name);
+      } else {
+        note(told);
+      }
       note(shardrec_model_feature(model, index, reinterpret_cast<shardrec_feature*>(feature.data()),
                                   nullptr));
       return;

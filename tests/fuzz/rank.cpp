@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "support/structs.h"
@@ -13,11 +15,21 @@ namespace {
 
 constexpr int kMostCalls = 60;
 
+std::mutex aborting;  // held for ever
+
 }  // namespace
+
+void broken_promise(const std::string& sentence) {
+  std::fprintf(stderr, "broken promise: %s\n", sentence.c_str());
+  aborting.lock();
+  std::abort();
+}
 
 Rank::Rank(int rank, shardrec_local* group) : rank_(rank) {
   shardrec_comm* comm = nullptr;
-  if (note(shardrec_comm_create_local(group, rank, nullptr, &comm)) != SHARDREC_OK) std::abort();
+  if (note(shardrec_comm_create_local(group, rank, nullptr, &comm)) != SHARDREC_OK) {
+    broken_promise("a rank of a new group has a communicator");
+  }
   // Short, so that calls that do not match end soon.
   shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 0.03);
   shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 0.03);
@@ -42,17 +54,16 @@ shardrec_status Rank::note(shardrec_status status) {
   if (status == SHARDREC_OK) return status;
   if (shardrec_last_error_status() != status || *shardrec_last_error() == '\0' ||
       status == SHARDREC_INTERNAL) {
-    std::fprintf(stderr, "broken promise: status %d, last error %d \"%s\"\n", status,
-                 shardrec_last_error_status(), shardrec_last_error());
-    std::abort();
+    const std::string last = shardrec_last_error();
+    broken_promise("status " + std::to_string(status) + ", last error " +
+                   std::to_string(shardrec_last_error_status()) + " \"" + last + "\"");
   }
   return status;
 }
 
 void Rank::take(shardrec_status status, char* text) {
   if ((note(status) == SHARDREC_OK) != (text != nullptr)) {
-    std::fprintf(stderr, "broken promise: a text comes with OK and only then\n");
-    std::abort();
+    broken_promise("a text comes with OK and only then");
   }
   shardrec_text_free(text);
 }

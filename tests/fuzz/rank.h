@@ -19,6 +19,10 @@
 
 namespace shardrec::fuzz {
 
+// Ends the process with the sentence, and with a file of the input. Both ranks may come here at once: libFuzzer
+// writes the file in the first thread that aborts, and a second abort would end the process before it is there.
+[[noreturn]] void broken_promise(const std::string& sentence);
+
 // The handles of one kind. Other ranks may look.
 template <class T, void (*destroy)(T**)>
 class Slots {
@@ -167,8 +171,7 @@ shardrec_status Rank::make(Input& in, Slots<T, destroy>& slots, Make make) {
   T* out = nullptr;
   const shardrec_status status = note(make(&out));
   if ((status == SHARDREC_OK) != (out != nullptr)) {
-    std::fprintf(stderr, "broken promise: a handle comes with OK and only then\n");
-    std::abort();
+    broken_promise("a handle comes with OK and only then");
   }
   slots.put(slot, out);
   return status;
