@@ -13,27 +13,6 @@ namespace {
 // A step waits for at most so many bytes that are being read.
 constexpr size_t kBytesAtOnce = size_t{256} << 10;
 
-// Of copies.
-constexpr size_t kLeastBlock = size_t{16} << 10;
-constexpr size_t kMostBlock = size_t{4} << 20;
-constexpr size_t kUnchecked = size_t{64} << 20;
-
-class BookedPages final : public compute::Allocation {
- public:
-  BookedPages(size_t bytes, compute::BookedBytes booked)
-      : pages_(bytes), booked_(std::move(booked)), bytes_(static_cast<int64_t>(bytes)) {
-    data = pages_.data();
-    size = bytes;
-    booked_->fetch_add(bytes_, std::memory_order_relaxed);
-  }
-  ~BookedPages() override { booked_->fetch_sub(bytes_, std::memory_order_relaxed); }
-
- private:
-  core::Pages pages_;
-  compute::BookedBytes booked_;
-  int64_t bytes_;
-};
-
 size_t row_bytes_of(const StoredPiece& piece) {
   return static_cast<size_t>(piece.row_width()) * compute::element_bytes(piece.element);
 }
@@ -45,8 +24,8 @@ size_t bitmap_words(int64_t rows) { return static_cast<size_t>((rows + 63) / 64)
 Snapshot::Snapshot(const Layout& layout, std::span<Shard> shards, compute::Backend& backend,
                    compute::BookedBytes booked, bool none)
     : backend_(&backend),
-      booked_(std::move(booked)),
       copied_whole_(!backend.host_reaches_memory()),
+      room_(std::move(booked)),
       shards_(shards.size()) {
   if (none) return;
   for (const StoredPiece& stored : stored_pieces(layout, shards, PieceUse::kSave)) {
@@ -87,7 +66,7 @@ uint64_t Snapshot::bytes_to_make(const Layout& layout, std::span<Shard> shards,
 void Snapshot::copy_all(compute::Backend& backend) {
   for (Piece& piece : pieces_) {
     const StoredPiece& stored = piece.stored;
-    piece.copy = allocate(static_cast<size_t>(stored.cells.rows) * piece.row_bytes);
+    piece.copy = room_.allocate(static_cast<size_t>(stored.cells.rows) * piece.row_bytes);
     const auto width = static_cast<size_t>(stored.row_width());
     const int64_t most = compute::rows_at_once(piece.row_bytes);
     for (int64_t first = 0; first < stored.cells.rows; first += most) {
@@ -108,39 +87,15 @@ int64_t Snapshot::ShardState::passed() const {
   return least;
 }
 
-// Blocks grow with what there is, up to some huge pages: few page faults, and little that is not used.
-std::byte* Snapshot::take_room(SheetState& sheet, size_t bytes) {
-  if (bytes > sheet.left) {
-    const size_t size = std::max(bytes, std::clamp(sheet.total, kLeastBlock, kMostBlock));
-    sheet.blocks.push_back(allocate(size));
-    sheet.room = sheet.blocks.back()->data;
-    sheet.left = size;
-    sheet.total += size;
-  }
-  std::byte* const taken = sheet.room;
-  sheet.room += bytes;
-  sheet.left -= bytes;
-  return taken;
+void Snapshot::free(SheetState& sheet) noexcept {
+  std::vector<Copies>().swap(sheet.copies);
+  room_.give_back(sheet.room);
 }
 
-std::unique_ptr<compute::Allocation> Snapshot::allocate(size_t bytes) {
-  unchecked_ += bytes;
-  if (unchecked_ >= kUnchecked) {
-    core::require_room(unchecked_, "a copy of rows");
-    unchecked_ = 0;
-  }
-  return std::make_unique<BookedPages>(bytes, booked_);
-}
-
-void Snapshot::SheetState::free() noexcept {
-  std::vector<std::unique_ptr<compute::Allocation>>().swap(blocks);
-  left = total = 0;
-}
-
-void Snapshot::ShardState::free() noexcept {
-  for (SheetState& sheet : sheets) sheet.free();
-  std::vector<Copies>().swap(copies);
-  std::vector<uint64_t>().swap(copied);
+void Snapshot::free(ShardState& shard) noexcept {
+  for (SheetState& sheet : shard.sheets) free(sheet);
+  std::vector<std::vector<int64_t>>().swap(shard.kept);
+  std::vector<uint64_t>().swap(shard.copied);
 }
 
 void Snapshot::read(size_t piece, int64_t first, int64_t rows, std::byte* to) {
@@ -149,10 +104,13 @@ void Snapshot::read(size_t piece, int64_t first, int64_t rows, std::byte* to) {
   const int64_t end = first + rows;
   for (int64_t row = first; row < end; row += most) {
     const int64_t some = std::min(most, end - row);
-    const std::lock_guard lock(mutex_);
-    if (failure_) throw core::Error(*failure_);
-    read_some(own, row, some, to);
-    pass(own, row + some);
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_) throw core::Error(*failure_);
+      read_some(own, row, some, to);
+      pass(own, row + some);
+    }
+    room_.make_ready();
     to += static_cast<size_t>(some) * own.row_bytes;
   }
 }
@@ -165,8 +123,8 @@ void Snapshot::read_some(const Piece& piece, int64_t first, int64_t rows, std::b
     return;
   }
   const StoredPiece& stored = piece.stored;
-  const ShardState& shard = shards_[stored.shard];
-  const Sheet& sheet = shard.sheets[stored.sheet].sheet;
+  const SheetState& state = shards_[stored.shard].sheets[stored.sheet];
+  const Sheet& sheet = state.sheet;
   if (sheet.row_bytes() == bytes) {
     std::memcpy(to, stored.at_row(first), static_cast<size_t>(rows) * bytes);
   } else {
@@ -175,9 +133,8 @@ void Snapshot::read_some(const Piece& piece, int64_t first, int64_t rows, std::b
     }
   }
   const auto offset = static_cast<size_t>(stored.data - sheet.data);
-  for (const Copies& copies : shard.copies) {
-    if (copies.sheets[stored.sheet] == nullptr) continue;
-    const std::byte* const from = copies.sheets[stored.sheet] + offset;
+  for (const Copies& copies : state.copies) {
+    const std::byte* const from = copies.data + offset;
     auto row = std::lower_bound(copies.rows.begin(), copies.rows.end(), first);
     for (; row != copies.rows.end() && *row < first + rows; ++row) {
       std::memcpy(to + static_cast<size_t>(*row - first) * bytes,
@@ -192,9 +149,11 @@ void Snapshot::pass(const Piece& piece, int64_t end) {
   SheetState& sheet = shard.sheets[piece.stored.sheet];
   if (sheet.unread == 1) sheet.passed = end;
   if (end < shard.rows || --sheet.unread != 0) return;
-  for (Copies& copies : shard.copies) copies.sheets[piece.stored.sheet] = nullptr;
-  sheet.free();
-  if (shard.passed() == shard.rows) shard.free();
+  free(sheet);
+  if (shard.passed() < shard.rows) return;
+  free(shard);
+  const auto unread = [](const ShardState& other) { return other.passed() < other.rows; };
+  if (std::none_of(shards_.begin(), shards_.end(), unread)) room_.close();
 }
 
 void Snapshot::keep(size_t shard, std::span<const int64_t> rows) noexcept {
@@ -220,7 +179,7 @@ void Snapshot::keep_rows(ShardState& shard, int64_t count, RowAt row_at) noexcep
       word |= bit;
       wanted_.push_back(row);
     }
-    if (!wanted_.empty()) copy_rows(shard);
+    if (!wanted_.empty()) keep_wanted(shard);
   } catch (const std::exception& error) {
     fail(SHARDREC_OUT_OF_MEMORY,
          "rows that a step changed while the commit was being written could not be kept as they "
@@ -229,34 +188,40 @@ void Snapshot::keep_rows(ShardState& shard, int64_t count, RowAt row_at) noexcep
   }
 }
 
-void Snapshot::copy_rows(ShardState& shard) {
+void Snapshot::copy_rows(const Sheet& sheet, std::span<const int64_t> rows, std::byte* to) {
+  const size_t bytes = sheet.row_bytes();
+  const int64_t most = compute::rows_at_once(bytes);
+  for (int64_t first = 0; first < std::ssize(rows); first += most) {
+    const compute::RowTransfer transfer{
+        .from = {sheet.data, sheet.element, sheet.width, rows.data() + first},
+        .to = {to + static_cast<size_t>(first) * bytes, sheet.element, sheet.width},
+        .rows = std::min(most, std::ssize(rows) - first),
+        .width = static_cast<int64_t>(sheet.width)};
+    backend_->transfer().copy_to_host({&transfer, 1});
+  }
+}
+
+void Snapshot::keep_wanted(ShardState& shard) {
   if (!std::is_sorted(wanted_.begin(), wanted_.end())) std::sort(wanted_.begin(), wanted_.end());
-  Copies copies{.rows = wanted_, .sheets = {}};
-  copies.sheets.resize(shard.sheets.size());
-  const auto count = std::ssize(wanted_);
-  for (size_t s = 0; s < shard.sheets.size(); ++s) {
-    SheetState& state = shard.sheets[s];
+  const std::span<const int64_t> rows = shard.kept.emplace_back(wanted_);
+  for (SheetState& state : shard.sheets) {
     if (state.passed == shard.rows) continue;
     const Sheet& sheet = state.sheet;
     const size_t bytes = sheet.row_bytes();
-    std::byte* const to = take_room(state, static_cast<size_t>(count) * bytes);
-    const int64_t most = compute::rows_at_once(bytes);
-    for (int64_t first = 0; first < count; first += most) {
-      const compute::RowTransfer transfer{
-          .from = {sheet.data, sheet.element, sheet.width, wanted_.data() + first},
-          .to = {to + static_cast<size_t>(first) * bytes, sheet.element, sheet.width},
-          .rows = std::min(most, count - first),
-          .width = static_cast<int64_t>(sheet.width)};
-      backend_->transfer().copy_to_host({&transfer, 1});
+    for (auto rest = rows; !rest.empty();) {
+      const CopyRoom::Part room = room_.take(state.room, rest.size() * bytes, bytes);
+      const Copies copies{rest.first(room.bytes / bytes), room.data};
+      copy_rows(sheet, copies.rows, room.data);
+      state.copies.push_back(copies);
+      rest = rest.subspan(copies.rows.size());
     }
-    copies.sheets[s] = to;
   }
-  shard.copies.push_back(std::move(copies));
 }
 
 // The first failure stays.
 void Snapshot::fail(shardrec_status status, const char* what, const char* reason) noexcept {
-  for (ShardState& shard : shards_) shard.free();
+  room_.close();
+  for (ShardState& shard : shards_) free(shard);
   for (Piece& piece : pieces_) piece.copy.reset();
   if (failure_) return;
   try {

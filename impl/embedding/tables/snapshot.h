@@ -22,6 +22,7 @@
 #include "compute/booked_memory.h"
 #include "compute/buffer.h"
 #include "core/error.h"
+#include "embedding/tables/copy_room.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
 #include "embedding/tables/stored_pieces.h"
@@ -54,37 +55,31 @@ class Snapshot {
  private:
   friend class RowChange;
 
-  // Rows that were copied at once: ascending, and those of each sheet, side by side.
+  // Rows of a sheet that were copied at once, ascending, side by side.
   struct Copies {
-    std::vector<int64_t> rows;
-    std::vector<const std::byte*> sheets;  // null: the reader is past them
+    std::span<const int64_t> rows;
+    const std::byte* data;
   };
   struct SheetState {
     Sheet sheet;
-    size_t unread = 0;                                         // pieces
-    int64_t passed = 0;                                        // the reader has had its rows below
-    std::vector<std::unique_ptr<compute::Allocation>> blocks;  // of copies
-    std::byte* room = nullptr;                                 // left in the last one
-    size_t left = 0;
-    size_t total = 0;
-
-    void free() noexcept;
+    size_t unread = 0;   // pieces
+    int64_t passed = 0;  // the reader has had its rows below
+    std::vector<Copies> copies;
+    CopyRoom::Share room;  // theirs
   };
   struct ShardState {
     int64_t rows = 0;
     std::vector<SheetState> sheets;
-    std::vector<uint64_t> copied;  // a bit per row
-    std::vector<Copies> copies;
+    std::vector<uint64_t> copied;            // a bit per row
+    std::vector<std::vector<int64_t>> kept;  // rows that were copied at once
 
     // No sheet needs rows below.
     int64_t passed() const;
-    // Nobody reads the rows any more.
-    void free() noexcept;
   };
   struct Piece {
     StoredPiece stored;
     size_t row_bytes = 0;
-    std::unique_ptr<compute::Allocation> copy;  // where the host does not reach the tables
+    CopyRoom::Block copy;  // where the host does not reach the tables
   };
 
   void copy_all(compute::Backend& backend);
@@ -95,20 +90,20 @@ class Snapshot {
   void keep_range(size_t shard, int64_t first, int64_t count) noexcept;
   template <class RowAt>
   void keep_rows(ShardState& shard, int64_t count, RowAt row_at) noexcept;
-  void copy_rows(ShardState& shard);
-  // Both throw OUT_OF_MEMORY.
-  std::byte* take_room(SheetState& sheet, size_t bytes);
-  std::unique_ptr<compute::Allocation> allocate(size_t bytes);
+  void keep_wanted(ShardState& shard);
+  void copy_rows(const Sheet& sheet, std::span<const int64_t> rows, std::byte* to);
+  // Nobody reads them any more.
+  void free(SheetState& sheet) noexcept;
+  void free(ShardState& shard) noexcept;
   void fail(shardrec_status status, const char* what, const char* reason) noexcept;
 
   compute::Backend* const backend_;
-  const compute::BookedBytes booked_;
   const bool copied_whole_;
+  CopyRoom room_;
   std::vector<Piece> pieces_;
   std::mutex mutex_;  // held while rows change and while they are read; guards the rest
   std::vector<ShardState> shards_;
   std::vector<int64_t> wanted_;
-  size_t unchecked_ = 0;  // bytes that were allocated since the machine was asked for room
   std::optional<core::Error> failure_;
   std::atomic<bool> over_{false};
 };
