@@ -195,7 +195,7 @@ TEST_F(GlooGroup, ARankThatStopsIsNamedToAllWithinFiveSecondsAndTheyGoOnWithoutI
 }
 
 // In the middle of calls more often than before them.
-TEST_F(GlooGroup, TwentyRandomDeathsAndStopsAreSeenInTime) { expect_contract_at_random(7, 20, 4); }
+TEST_F(GlooGroup, EightRandomDeathsAndStopsAreSeenInTime) { expect_contract_at_random(7, 8, 4); }
 
 class MpiGroup : public testing::Test {
  protected:

@@ -299,7 +299,7 @@ void expect_out_of_memory_at_each(const Case& test, int64_t least_usable, int64_
   int64_t k = 1;
   int64_t seen_usable = 0;
   int64_t seen_dead = 0;
-  for (bool fired = true; fired && !::testing::Test::HasFailure(); k += kAllocationStride) {
+  for (bool fired = true; fired && !::testing::Test::HasFailure(); k += allocation_stride()) {
     const auto outcomes = train(test, k);
     fired = outcomes[0].fired;
     SCOPED_TRACE("allocation " + std::to_string(k) + ": rank 0: " + outcomes[0].calls +
@@ -317,8 +317,8 @@ void expect_out_of_memory_at_each(const Case& test, int64_t least_usable, int64_
     }
     if (!outcomes[0].calls.empty()) ++(outcomes[0].alive ? seen_usable : seen_dead);
   }
-  EXPECT_GT(seen_usable, least_usable / kAllocationStride);
-  EXPECT_GT(seen_dead, least_dead / kAllocationStride);
+  EXPECT_GT(seen_usable, least_usable / allocation_stride());
+  EXPECT_GT(seen_dead, least_dead / allocation_stride());
   ::testing::Test::RecordProperty("allocations", std::to_string(k));
   ::testing::Test::RecordProperty("usable", std::to_string(seen_usable));
   ::testing::Test::RecordProperty("dead", std::to_string(seen_dead));
@@ -340,7 +340,7 @@ TEST_P(RowsAllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
 #ifdef SHARDREC_THREAD_SANITIZER
   GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
 #endif
-  expect_out_of_memory_at_each(GetParam(), -kAllocationStride, 20);
+  expect_out_of_memory_at_each(GetParam(), -allocation_stride(), 20);
 }
 
 class DeviceAllocationFailure : public ::testing::TestWithParam<Case> {};

@@ -177,7 +177,7 @@ TEST_P(CheckpointShortage, LeavesACheckpointAndTablesOrRefusesThem) {
   const auto [phase, shortage] = GetParam();
   int64_t failures = 0;
   bool fired = true;
-  for (int64_t k = 1; fired && !HasFailure(); k += kAllocationStride + k / 64) {
+  for (int64_t k = 1; fired && !HasFailure(); k += allocation_stride() + k / 64) {
     const std::string directory = root_ + "/" + std::to_string(k);
     const auto outcomes = run(phase, k, shortage, directory);
     fired = outcomes[0].fired;
@@ -202,7 +202,7 @@ TEST_P(CheckpointShortage, LeavesACheckpointAndTablesOrRefusesThem) {
     }
     std::filesystem::remove_all(directory);
   }
-  EXPECT_GT(failures, 20 / kAllocationStride);
+  EXPECT_GT(failures, 20 / allocation_stride());
 }
 
 INSTANTIATE_TEST_SUITE_P(Phases, CheckpointShortage,

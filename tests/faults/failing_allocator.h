@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 
 namespace shardrec::test {
 
-// From one allocation that fails to the next in tests that try them all. Under the sanitizers, which
-// look for other errors than the tests do, every third: paths that clean up are passed many times.
-constexpr int64_t kAllocationStride = SHARDREC_SANITIZED ? 3 : 1;
+// From one allocation that fails to the next in tests that go through all of them: 1 with tests/run --long
+// (ctest's test_faults_whole). Paths that clean up are passed many times: else every third stands for its
+// neighbours, and every fifth under the sanitizers.
+inline bool every_allocation() { return std::getenv("SHARDREC_TEST_EVERY_ALLOCATION") != nullptr; }
+inline int64_t allocation_stride() { return every_allocation() ? 1 : SHARDREC_SANITIZED ? 5 : 3; }
 
 enum class Shortage : uint8_t {
   kOnce,    // the k-th allocation fails, those after it succeed

@@ -30,9 +30,9 @@ std::string text(const Statuses& statuses) {
 // fails. Returns the last k.
 template <class Run>
 int64_t for_each_allocation(Run run) {
-  int64_t k = 1 - kAllocationStride;
+  int64_t k = 1 - allocation_stride();
   for (bool fired = true; fired && !::testing::Test::HasFailure();) {
-    k += kAllocationStride;
+    k += allocation_stride();
     fired = false;
     run_ranks(kRanks, 2, [&](int rank, shardrec_comm* comm) {
       SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
@@ -82,8 +82,8 @@ TEST(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
     SR_EXPECT_OK(one.create_collection());
     together.arrive_and_wait();
   });
-  EXPECT_GT(usable, 10 / kAllocationStride);
-  EXPECT_GT(dead, 10 / kAllocationStride);
+  EXPECT_GT(usable, 10 / allocation_stride());
+  EXPECT_GT(dead, 10 / allocation_stride());
   EXPECT_LE(spared, 2);
 }
 

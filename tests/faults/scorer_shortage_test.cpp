@@ -59,7 +59,7 @@ TEST_P(ScorerShortage, OpenRefreshAndCallsEndInAStatusAndServeOn) {
   };
   bool fired = true;
   int failures = 0;
-  for (int64_t k = 1; fired; k += kAllocationStride) {
+  for (int64_t k = 1; fired; k += allocation_stride()) {
     shardrec_scorer* scorer = nullptr;
     fail_allocation(k, GetParam());
     shardrec_status status = shardrec_scorer_open(path.c_str(), 1, nullptr, nullptr, &scorer);
@@ -87,7 +87,7 @@ TEST_P(ScorerShortage, OpenRefreshAndCallsEndInAStatusAndServeOn) {
     EXPECT_TRUE(right(now, refreshed == SHARDREC_OK ? 2 : 1)) << "allocation " << k;
     shardrec_scorer_destroy(&scorer);
   }
-  EXPECT_GT(failures * kAllocationStride, 20);
+  EXPECT_GT(failures * allocation_stride(), 20);
   EXPECT_EQ(shardrec::live_objects(), 0);
 }
 
