@@ -216,34 +216,45 @@ class MpiGroup : public testing::Test {
   }
 };
 
-// MPI knows nothing of a rank that is silent: the deadlines do. Whoever's passes first names whom
-// it waited for, be it one that waits too.
+// MPI knows nothing of a rank that is silent: the deadlines do. Whoever's passes first names whom it
+// waited for, be it one that waits too, and the others hear who gave up. On a machine that is busy with
+// other things that may be one that waits, in one of three tries.
 TEST_F(MpiGroup, ARankThatStopsIsNamedToAllWhenTheirDeadlinePasses) {
   constexpr double kLimit = 2;
-  const auto ended = run({.engine = "mpi",
-                          .limit = kLimit,
-                          .lonely = true,
-                          .trouble = trouble_in("begin", SIGSTOP, 2)});
-  ASSERT_FALSE(HasFailure());
-  const Job& job = *ended;
-  const Report victim = job.report(2);
-  ASSERT_TRUE(victim.struck) << job.output();
   bool named = false;
-  for (const int number : {0, 1, 3}) {
-    SCOPED_TRACE("seen by rank " + std::to_string(number));
-    const Report report = job.report(number);
-    EXPECT_FALSE(report.failed.empty());
-    for (const Failed& failed : report.failed) {
-      EXPECT_EQ(failed.status, "SHARDREC_TIMEOUT") << failed.sentence;
-      EXPECT_GE(failed.rank, 0) << failed.sentence;
-      named = named || failed.rank == 2;
-      EXPECT_NE(failed.operation, "-") << failed.sentence;
-      EXPECT_LT(static_cast<double>(failed.when - *victim.struck) * 1e-9, kLimit + 3)
-          << failed.sentence;
+  std::string output;
+  for (int attempt = 0; attempt < 3 && !named; ++attempt) {
+    const auto ended = run({.engine = "mpi",
+                            .limit = kLimit,
+                            .lonely = true,
+                            .trouble = trouble_in("begin", SIGSTOP, 2)});
+    ASSERT_FALSE(HasFailure());
+    const Job& job = *ended;
+    output = job.output();
+    const Report victim = job.report(2);
+    ASSERT_TRUE(victim.struck) << output;
+    int timed_out = 0;
+    for (const int number : {0, 1, 3}) {
+      SCOPED_TRACE("seen by rank " + std::to_string(number));
+      const Report report = job.report(number);
+      EXPECT_FALSE(report.failed.empty());
+      for (const Failed& failed : report.failed) {
+        timed_out += failed.status == "SHARDREC_TIMEOUT" ? 1 : 0;
+        EXPECT_TRUE(failed.status == "SHARDREC_TIMEOUT" ||
+                    (failed.status == "SHARDREC_PEER_FAILED" && failed.rank != 2))
+            << failed.status << ": " << failed.sentence;
+        EXPECT_GE(failed.rank, 0) << failed.sentence;
+        named = named || failed.rank == 2;
+        EXPECT_NE(failed.operation, "-") << failed.sentence;
+        EXPECT_LT(static_cast<double>(failed.when - *victim.struck) * 1e-9, kLimit + 3)
+            << failed.sentence;
+      }
+      check_tidy(report, 2);
     }
-    check_tidy(report, 2);
+    EXPECT_GT(timed_out, 0) << output;
+    if (HasFailure()) return;
   }
-  EXPECT_TRUE(named) << job.output();
+  EXPECT_TRUE(named) << output;
 }
 
 // It ends the job, as Open MPI does; within five seconds, and not without saying whose death it
