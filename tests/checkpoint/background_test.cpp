@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -124,12 +125,16 @@ std::map<std::string, std::string> files_of(const std::string& directory) {
 
 // Names below a root, but for its lock.
 std::vector<std::string> below(const std::string& root) {
-  std::vector<std::string> names;
-  if (!std::filesystem::exists(root)) return names;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
-    if (entry.path().filename() != "LOCK") names.push_back(entry.path().filename().string());
+  for (;;) {
+    std::vector<std::string> names;
+    std::error_code error;  // others may remove what is being listed
+    if (!std::filesystem::exists(root, error)) return names;
+    for (std::filesystem::recursive_directory_iterator at(root, error), end; !error && at != end;
+         at.increment(error)) {
+      if (at->path().filename() != "LOCK") names.push_back(at->path().filename().string());
+    }
+    if (!error) return names;
   }
-  return names;
 }
 
 class Commits : public ::testing::TestWithParam<std::pair<int, shardrec_sharding>> {
