@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "calls.h"
 #include "simt/control.h"
@@ -17,7 +16,11 @@ namespace {
 
 std::array<CUctx_st, kMostDevices> contexts;
 std::atomic<uint64_t> made{0};
-thread_local std::vector<int> devices_below;  // of the pushed contexts
+// Of the pushed contexts. Not a vector: its destructor would be registered by each thread, which needs memory
+// that tests of shortages refuse, and glibc ends the process then.
+constexpr size_t kMostPushed = 32;
+constinit thread_local std::array<int, kMostPushed> devices_below{};
+constinit thread_local size_t pushed = 0;
 
 CUresult init(unsigned flags) { return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
 
@@ -37,16 +40,16 @@ CUresult push(CUcontext context) {
   if (context < contexts.data() || context >= contexts.data() + kMostDevices) {
     return CUDA_ERROR_INVALID_CONTEXT;
   }
-  devices_below.push_back(current_device());
+  if (pushed == kMostPushed) return CUDA_ERROR_INVALID_VALUE;
+  devices_below[pushed++] = current_device();
   set_current_device(static_cast<int>(context - contexts.data()));
   return CUDA_SUCCESS;
 }
 
 CUresult pop(CUcontext* context) {
-  if (devices_below.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (pushed == 0) return CUDA_ERROR_INVALID_CONTEXT;
   *context = &contexts[static_cast<size_t>(current_device())];
-  set_current_device(devices_below.back());
-  devices_below.pop_back();
+  set_current_device(devices_below[--pushed]);
   return CUDA_SUCCESS;
 }
 
