@@ -16,13 +16,14 @@ if(SHARDREC_SANITIZE MATCHES undefined)
   set_property(SOURCE ${simd_sources} PROPERTY COMPILE_OPTIONS
     ${without_pointer_checks} -mllvm -asan-instrumentation-with-call-threshold=0)
 endif()
+set(fuzzing_coverage "")  # of the library's targets
 if(SHARDREC_FUZZ)
   # What the fuzzer learns from: edges everywhere but in the kernels, where they would cost most
   # (uncovered_by_fuzzing.txt), and comparisons where bytes of others are parsed.
-  target_compile_options(shardrec_impl PRIVATE -fsanitize-coverage=inline-8bit-counters,pc-table
+  set(fuzzing_coverage -fsanitize-coverage=inline-8bit-counters,pc-table
     -fsanitize-coverage-ignorelist=${CMAKE_CURRENT_LIST_DIR}/uncovered_by_fuzzing.txt)
-  file(GLOB parsed_sources impl/comm/remote/*.cpp impl/comm/rendezvous/protocol/*.cpp
-    impl/comm/rendezvous/server/*.cpp impl/core/json*.cpp)
+  target_compile_options(shardrec_impl PRIVATE ${fuzzing_coverage})
+  file(GLOB_RECURSE parsed_sources impl/comm/*.cpp impl/core/*.cpp)
   set_property(SOURCE ${parsed_sources} APPEND PROPERTY COMPILE_OPTIONS -fsanitize-coverage=trace-cmp)
 endif()
 

@@ -117,11 +117,7 @@ void Rank::library_call(Input& in) {
       const shardrec_status told =
           shardrec_available(as_enum<shardrec_capability>(in.below(5)), name,
                              in.one_in(8) ? nullptr : &available, wants_reason ? &reason : nullptr);
-      if (wants_reason) {
-        take(told, reason);
-      } else {
-        note(told);
-      }
+      take(told, reason, wants_reason);
       return;
     }
     case 6:

@@ -91,11 +91,7 @@ void Rank::model_call(Input& in) {
       const shardrec_status told =
           shardrec_model_table(model, index, reinterpret_cast<shardrec_table*>(table.data()),
                                wants_name ? &name : nullptr);
-      if (wants_name) {
-        take(told, name);
-      } else {
-        note(told);
-      }
+      take(told, name, wants_name);
       note(shardrec_model_feature(model, index, reinterpret_cast<shardrec_feature*>(feature.data()),
                                   nullptr));
       return;

@@ -61,9 +61,9 @@ shardrec_status Rank::note(shardrec_status status) {
   return status;
 }
 
-void Rank::take(shardrec_status status, char* text) {
-  if ((note(status) == SHARDREC_OK) != (text != nullptr)) {
-    broken_promise("a text comes with OK and only then");
+void Rank::take(shardrec_status status, char* text, bool wanted) {
+  if ((note(status) == SHARDREC_OK && wanted) != (text != nullptr)) {
+    broken_promise("a text that is asked for comes with OK and only then");
   }
   shardrec_text_free(text);
 }

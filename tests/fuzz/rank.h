@@ -110,7 +110,8 @@ class Rank {
   template <class T, void (*destroy)(T**), class Make>
   shardrec_status make(Input& in, Slots<T, destroy>& slots, Make make);
   shardrec_status note(shardrec_status status);
-  void take(shardrec_status status, char* text);
+  // wanted: was the text asked for?
+  void take(shardrec_status status, char* text, bool wanted = true);
 
   void begin(Input& in, bool clean);
   // Memory that stays until both ranks have ended.
