@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -14,6 +15,7 @@
 namespace shardrec::core {
 namespace {
 
+constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 
 [[noreturn]] void out_of_memory(size_t bytes) {
@@ -30,10 +32,17 @@ void require_room(uint64_t bytes, const char* what) {
 
 Pages::Pages(size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
+  if (bytes < kPage) {
+    const size_t rounded = align_up(bytes, 64);
+    data_ = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
+    if (data_ == nullptr) out_of_memory(bytes);
+    std::memset(data_, 0, rounded);
+    return;
+  }
   const bool huge = bytes >= kHugePage;
   if (bytes > SIZE_MAX - 2 * kHugePage) out_of_memory(bytes);
   const size_t extra = huge ? kHugePage : 0;
-  mapped_ = align_up(bytes + extra, 4096);
+  mapped_ = align_up(bytes + extra, kPage);
   void* mapping = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) out_of_memory(bytes);
@@ -50,7 +59,11 @@ Pages::Pages(size_t bytes) : size_(bytes) {
 }
 
 Pages::~Pages() {
-  if (data_ != nullptr) munmap(data_, mapped_);
+  if (mapped_ == 0) {
+    std::free(data_);
+  } else {
+    munmap(data_, mapped_);
+  }
 }
 
 Pages::Pages(Pages&& other) noexcept

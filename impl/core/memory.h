@@ -15,7 +15,9 @@ namespace shardrec::core {
 void require_room(uint64_t bytes, const char* what);
 
 // Zero-filled pages that cost nothing until they are touched; 2 MiB-aligned and advised to use huge
-// pages from 2 MiB on. Throws OUT_OF_MEMORY with the size. Move-only.
+// pages from 2 MiB on. What is smaller than a page is the allocator's, 64-byte aligned: the system allows
+// a process few mappings, and a thousand ranks have many small boxes. Throws OUT_OF_MEMORY with the size.
+// Move-only.
 class Pages {
  public:
   Pages() = default;
@@ -31,7 +33,7 @@ class Pages {
  private:
   std::byte* data_ = nullptr;
   size_t size_ = 0;    // as asked for
-  size_t mapped_ = 0;  // as mapped
+  size_t mapped_ = 0;  // as mapped; 0: it is not
 };
 
 // A 64-byte aligned buffer that only grows, to a sixteenth more than asked, so that steps of about

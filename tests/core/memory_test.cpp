@@ -35,7 +35,8 @@ TEST(Pages, AreZeroAndAlignedAtEverySize) {
     Pages pages(bytes);
     ASSERT_NE(pages.data(), nullptr);
     EXPECT_EQ(pages.size(), bytes);
-    EXPECT_TRUE(aligned_to(pages.data(), bytes >= kHugePage ? kHugePage : 4096)) << bytes;
+    const size_t alignment = bytes >= kHugePage ? kHugePage : bytes >= 4096 ? 4096 : 64;
+    EXPECT_TRUE(aligned_to(pages.data(), alignment)) << bytes;
     EXPECT_TRUE(std::all_of(pages.data(), pages.data() + bytes,
                             [](std::byte b) { return b == std::byte{0}; }));
     std::fill_n(pages.data(), bytes, std::byte{1});
