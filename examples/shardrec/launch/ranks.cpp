@@ -37,16 +37,39 @@ int start_ranks(const RankGroup& group) {
   return end.code;
 }
 
-std::vector<std::vector<double>> gather(Comm& comm, const std::vector<double>& own) {
+namespace {
+
+// Of many ranks a few numbers at a time: what each of a thousand in one process has at once is a million times as much.
+std::vector<std::vector<double>> gather_where(bool wanted, Comm& comm,
+                                              const std::vector<double>& own) {
+  constexpr size_t kMostNumbers = 4096;
   const auto ranks = static_cast<size_t>(comm.size());
-  std::vector<double> all(own.size() * ranks);
-  comm.all_gather(own, all);
-  std::vector<std::vector<double>> by_rank;
-  for (size_t r = 0; r < ranks; ++r) {
-    const auto first = all.begin() + static_cast<int64_t>(r * own.size());
-    by_rank.emplace_back(first, first + static_cast<int64_t>(own.size()));
+  const size_t at_once = std::max(size_t{1}, kMostNumbers / ranks);
+  std::vector<std::vector<double>> by_rank(wanted ? ranks : 0);
+  std::vector<double> few;
+  std::vector<double> all;
+  for (size_t first = 0; first < own.size(); first += at_once) {
+    const size_t count = std::min(at_once, own.size() - first);
+    few.assign(own.begin() + static_cast<int64_t>(first),
+               own.begin() + static_cast<int64_t>(first + count));
+    all.resize(count * ranks);
+    comm.all_gather(few, all);
+    for (size_t r = 0; r < by_rank.size(); ++r) {
+      const auto of_rank = all.begin() + static_cast<int64_t>(r * count);
+      by_rank[r].insert(by_rank[r].end(), of_rank, of_rank + static_cast<int64_t>(count));
+    }
   }
   return by_rank;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> gather(Comm& comm, const std::vector<double>& own) {
+  return gather_where(true, comm, own);
+}
+
+std::vector<std::vector<double>> gather_on_first(Comm& comm, const std::vector<double>& own) {
+  return gather_where(comm.rank() == 0, comm, own);
 }
 
 Slice slice_of(int64_t global, int ranks, int rank, int64_t unit) {

@@ -27,6 +27,8 @@ int start_ranks(const RankGroup& group);
 
 // What every rank has given, by rank, on all of them: as many numbers each. Collective.
 std::vector<std::vector<double>> gather(Comm& comm, const std::vector<double>& own);
+// The same on rank 0; elsewhere nothing.
+std::vector<std::vector<double>> gather_on_first(Comm& comm, const std::vector<double>& own);
 
 // Samples [first, last) of a global batch that belong to a rank: contiguous, in rank order, cut at
 // multiples of `unit` only, sizes that differ by at most one unit.

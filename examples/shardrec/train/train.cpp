@@ -147,13 +147,17 @@ RankReport report_of(const RankTrainer& trainer) {
 }
 
 // Collective.
-TrainDetails details_of(Comm& comm, const RankTrainer& trainer, const Plan& plan,
-                        const std::string& settings, size_t tables) {
+TrainDetails details_of(Comm& comm, const RankTrainer& trainer, const std::string& settings,
+                        size_t tables) {
   TrainDetails details{.settings = settings, .history = trainer.history().points()};
-  for (const auto& numbers : gather(comm, numbers_of(counters_of(trainer.collection(), tables)))) {
+  for (const auto& numbers :
+       gather_on_first(comm, numbers_of(counters_of(trainer.collection(), tables)))) {
     details.counters.push_back(counters_from(numbers));
   }
-  if (comm.rank() == 0) details.plan = planned_json(read_plan(plan, plan.to_json()));
+  if (comm.rank() == 0) {
+    const Plan plan = trainer.collection().plan();
+    details.plan = planned_json(read_plan(plan, plan.to_json()));
+  }
   return details;
 }
 
@@ -194,8 +198,8 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
     std::optional<Mesh> mesh;
     if (trains_on_mesh(options)) mesh.emplace(make_mesh(comm, options));
     Mesh* const on = mesh ? &*mesh : nullptr;
-    const Plan plan = agree_on_plan(rank, comm, on, options, model, result.mesh);
-    RankTrainer trainer(comm, rank, options, log.schema(), model, plan, on);
+    RankTrainer trainer(comm, rank, options, log.schema(), model,
+                        agree_on_plan(rank, comm, on, options, model, result.mesh), on);
     std::optional<RunStore> store;
     if (!options.save.empty()) {
       store.emplace(comm, rank, options.save, options.keep);
@@ -226,10 +230,10 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
     }
     trainer.enter(Phase::kOther);
     trace.write(comm);
-    const auto reports = gather(comm, numbers_of(report_of(trainer)));
+    const auto reports = gather_on_first(comm, numbers_of(report_of(trainer)));
     std::optional<TrainDetails> details;
     if (!options.report.empty()) {
-      details = details_of(comm, trainer, plan, settings, log.schema().features.size());
+      details = details_of(comm, trainer, settings, log.schema().features.size());
     }
     if (rank == 0 || in_processes(options.engine)) result.interrupted = stopped;
     if (rank == 0) {
