@@ -104,8 +104,8 @@ struct CheckedIds {
   int64_t out_of_range = 0;  // ids that were dropped or clamped
 };
 struct BlockCount {
-  int64_t ids = 0;
-  int64_t bags = 0;  // not empty
+  uint32_t ids = 0;
+  uint32_t bags = 0;  // not empty
 };
 
 // Where a block is written to. chunk_rows and chunk_ids are as those of SentBags.
@@ -116,6 +116,26 @@ struct BlockSections {
   float* weights = nullptr;  // null: not wanted
   uint32_t* chunk_rows = nullptr;
   uint32_t* chunk_ids = nullptr;
+};
+
+// Where the blocks of a batch are written to. Of many ranks most get nothing: blocks without ids may be given
+// the same sections, of which then only the chunks are written, by all of them alike.
+class WrittenBlocks {
+ public:
+  // Sections by block.
+  explicit WrittenBlocks(std::span<const BlockSections> sections) : sections_(sections) {}
+  // place: by block, which of the sections it has.
+  WrittenBlocks(std::span<const uint32_t> place, std::span<const BlockSections> sections)
+      : place_(place), sections_(sections) {}
+
+  size_t blocks() const { return place_.empty() ? sections_.size() : place_.size(); }
+  size_t place(size_t block) const { return place_.empty() ? block : place_[block]; }
+  std::span<const BlockSections> sections() const { return sections_; }
+  const BlockSections& operator[](size_t block) const { return sections_[place(block)]; }
+
+ private:
+  std::span<const uint32_t> place_;
+  std::span<const BlockSections> sections_;
 };
 
 // A written block whose different ids shall travel once where that takes fewer bytes (id_sections.h).
@@ -185,7 +205,7 @@ class RoutingOperations {
   }
   // Writes the blocks, in the forms and of the sizes that follow from the counts. checked: as counted
   // before; a wrong id that is found now is added to it, and the blocks then hold anything.
-  virtual void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+  virtual void write_ids(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
                          std::span<CheckedIds> checked) = 0;
   virtual void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) = 0;
 

@@ -98,7 +98,8 @@ StepContext Collection::context() {
           .settings = *settings_,
           .counters = counters_,
           .ordered = *ordered_,
-          .snapshot = snapshot_};
+          .snapshot = snapshot_,
+          .scratch = scratch_};
 }
 
 // The same on all ranks, where the option is: one process has all ranks or none has.

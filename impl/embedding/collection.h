@@ -112,6 +112,7 @@ class Collection {
   std::unique_ptr<OrderedChannel> ordered_;
   std::vector<Shard> shards_;
   SnapshotPlace snapshot_;
+  StepScratch scratch_;
   std::unique_ptr<TrainingSettings> settings_;
   std::unique_ptr<Update> update_;
 

@@ -49,20 +49,24 @@ uint64_t shard_bytes(const Layout& layout) {
 }
 
 uint64_t step_bytes(const Layout& layout, int lookups) {
-  // As tests/embedding/memory_per_pair_test.cpp measures it: routing, assembly and places of blocks; heads of messages,
-  // and what is kept of a peer; writers of blocks; parts.
-  constexpr uint64_t kOfBlock = 125;
-  constexpr uint64_t kOfReceivedBlock = 4;
-  constexpr uint64_t kOfPeer = 1000;
-  constexpr uint64_t kOfWrittenBlock = 80;
-  constexpr uint64_t kOfPart = 130;
+  // As tests/embedding/memory_per_pair_test.cpp measures it. Of each lookup: where a block is on its source and on its
+  // owner; a block that travels with every batch, for all ids of its feature go there; heads of messages, and what is
+  // kept of a peer. Of all lookups together: what a block gets of a batch.
+  constexpr uint64_t kOfBlock = 4;
+  constexpr uint64_t kOfTravellingBlock = 250;
+  constexpr uint64_t kOfPeer = 450;
+  constexpr uint64_t kOfCountedBlock = 20;
   const auto ranks = static_cast<uint64_t>(layout.ranks());
-  uint64_t blocks = 0;
-  for (int rank = 0; rank < layout.ranks(); ++rank) blocks += layout.blocks_of(rank).size();
+  uint64_t travelling = 0;
+  for (const Part& part : layout.parts()) {
+    const TableLayout& table = layout.table(part.table);
+    const bool always = table.routing.intervals() == 1 && !table.own_ids_only();
+    travelling += always ? table.features.size() : 0;
+  }
   const uint64_t received = ranks * layout.blocks_of(layout.rank()).size();
-  return static_cast<uint64_t>(lookups) *
-             (blocks * kOfBlock + received * kOfReceivedBlock + ranks * kOfPeer) +
-         blocks * kOfWrittenBlock + layout.parts().size() * kOfPart;
+  return static_cast<uint64_t>(lookups) * ((layout.block_count() + received) * kOfBlock +
+                                           travelling * kOfTravellingBlock + ranks * kOfPeer) +
+         layout.block_count() * kOfCountedBlock;
 }
 
 void check_room(std::span<const MemoryNeed> ranks, size_t own, const core::MemoryRoom& room) {

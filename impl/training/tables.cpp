@@ -6,8 +6,7 @@ namespace shardrec::training {
 
 Tables::Tables(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
                const plan::Plan& plan, const embedding::CollectionOptions& options)
-    : plan_(plan),
-      collection_(
+    : collection_(
           std::make_shared<embedding::Collection>(std::move(communicator), model, plan, options)) {}
 
 // What fails behind the collective part fails on this rank alone: the collection comes last.
@@ -15,8 +14,7 @@ Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mes
                comm::Collectives& collectives, const comm::Operation& operation,
                const plan::Model& model, const plan::Plan& plan,
                const embedding::CollectionOptions& options)
-    : plan_(plan),
-      replicas_(std::make_unique<ReplicaSync>(world, mesh.replicas)),
+    : replicas_(std::make_unique<ReplicaSync>(world, mesh.replicas)),
       collection_(make_collection({.ranks = collectives,
                                    .operation = operation,
                                    .world = *world,

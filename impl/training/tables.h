@@ -32,7 +32,7 @@ class Tables {
   const embedding::Collection& collection() const { return *collection_; }
   // Lookups keep it alive.
   const std::shared_ptr<embedding::Collection>& shared_collection() { return collection_; }
-  const plan::Plan& plan() const noexcept { return plan_; }
+  const plan::Plan& plan() const { return collection_->layout().plan(); }
 
   // Averages the replicas, as ReplicaSync::average() does; without a mesh, nothing.
   void sync();

@@ -35,7 +35,7 @@ struct TwoFeatures {
     return {checked[0].wrong.position, checked[1].wrong.position};
   }
   std::vector<int64_t> write(Backend& backend) {
-    backend.routing().write_ids(routed, sections, checked);
+    backend.routing().write_ids(routed, WrittenBlocks(sections), checked);
     return {checked[0].wrong.position, checked[1].wrong.position};
   }
 
@@ -123,7 +123,7 @@ TEST(RoutingOfBadIds, AWrongIdOfALaterPieceIsFound) {
   uint32_t chunks[4] = {};
   const BlockSections sections{
       .dense_lengths = &length, .ids = ids.data(), .chunk_rows = chunks, .chunk_ids = chunks + 2};
-  tools.backend->routing().write_ids({&routed, 1}, {&sections, 1}, {&checked, 1});
+  tools.backend->routing().write_ids({&routed, 1}, WrittenBlocks({&sections, 1}), {&checked, 1});
   EXPECT_EQ(checked.wrong.position, 70000);
   EXPECT_EQ(checked.wrong.value, 5);
 }

@@ -14,6 +14,7 @@ namespace shardrec::test {
 namespace {
 
 using compute::CheckedIds;
+using compute::WrittenBlocks;
 
 class RoutingOnDevice : public DeviceTest {
  protected:
@@ -62,7 +63,7 @@ class RoutingOnDevice : public DeviceTest {
       messages.assign(bytes_, std::byte{0x5A});
       messages_there_.emplace(*this, messages.data(), bytes_);
       sections = sections_at(messages.data());
-      cpu_->routing().write_ids(here, sections, expected);
+      cpu_->routing().write_ids(here, WrittenBlocks(sections), expected);
     }
     for (size_t f = 0; f < here.size(); ++f) {
       ASSERT_EQ(found[f].wrong.position, expected[f].wrong.position) << "feature " << f;
@@ -77,7 +78,8 @@ class RoutingOnDevice : public DeviceTest {
         ASSERT_EQ(counts[b].bags, expected_counts[b].bags) << "block " << b;
       }
       if (!counted) routing().count({}, {}, {});
-      routing().write(there, sections_at(static_cast<std::byte*>(messages_there_->data())));
+      routing().write(there,
+                      WrittenBlocks(sections_at(static_cast<std::byte*>(messages_there_->data()))));
       ASSERT_NO_FATAL_FAILURE(compare_blocks(messages));
       for (size_t f = 0; f < here.size(); ++f) {
         ASSERT_TRUE(same(on_device[f].kept, features_[f].kept())) << "feature " << f;
@@ -178,7 +180,7 @@ TEST_F(RoutingOnDevice, TakesManyFeaturesOfManyKindsAtOnce) {
     ASSERT_NO_FATAL_FAILURE(compare());
   }
   routing().count({}, {}, {});
-  routing().write({}, {});
+  routing().write({}, WrittenBlocks(std::span<const BlockSections>()));
 }
 
 TEST_F(RoutingOnDevice, CountsBeforeItWritesWhatWasNotCounted) {

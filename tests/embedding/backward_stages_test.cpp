@@ -57,7 +57,7 @@ std::vector<GradientRows> lent_from(const float* lender, const Layout& layout, c
 TEST_P(BackwardStages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
-    Inbox inbox(layout, tools_.bodies());
+    Inbox inbox(layout, tools_.bodies(), tools_.scratch());
     inbox.open(world_.messages_to(owner));
     const auto blocks = layout.blocks_of(owner);
     const auto parts = layout.parts_of(owner);
@@ -128,7 +128,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
   for (const bool lent : {false, true}) {
     for (int owner = 0; owner < world_.ranks(); ++owner) {
       const Layout& layout = world_.layout(owner);
-      Inbox inbox(layout, tools_.bodies());
+      Inbox inbox(layout, tools_.bodies(), tools_.scratch());
       inbox.open(world_.messages_to(owner));
       const auto blocks = layout.blocks_of(owner);
       const auto parts = layout.parts_of(owner);
@@ -194,7 +194,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
 
 TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   const Layout& layout = world_.layout(0);
-  Inbox inbox(layout, tools_.bodies());
+  Inbox inbox(layout, tools_.bodies(), tools_.scratch());
   inbox.open(world_.messages_to(0));
   std::vector<std::vector<std::byte>> messages;
   for (int source = 0; source < world_.ranks(); ++source) {

@@ -122,7 +122,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
 
   size_t bytes[2] = {};
   for (const bool deduplicates : {false, true}) {
-    embedding::RoutedBatch routed(source, false, compute::cpu_memory());
+    embedding::RoutedBatch routed(source, false, tools.scratch(), compute::cpu_memory());
     routed.set_deduplicates(deduplicates);
     const auto buffer = tools.bodies().make_buffer();
     ASSERT_TRUE(routed.route(batch, arguments, tools.backend(), *buffer).good());
@@ -132,7 +132,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
     embedding::InputHeader none;
     std::vector<comm::ConstBytes> received = {routed.messages()[1],
                                               std::as_bytes(std::span(&none, 1))};
-    embedding::Inbox inbox(owner, tools.bodies());
+    embedding::Inbox inbox(owner, tools.bodies(), tools.scratch());
     inbox.open(received);
     const embedding::ReceivedBlock& block = inbox.blocks(0)[0];
     ASSERT_EQ(block.ids, width.ids);
@@ -179,7 +179,7 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   ASSERT_EQ(shardrec_tensor_vector(lengths.data(), SHARDREC_INT64, 1, &bags), SHARDREC_OK);
   embedding::StepTools tools(1);
   embedding::CheckedBatch batch{compute::cpu_memory()};
-  embedding::RoutedBatch routed(source, false, compute::cpu_memory());
+  embedding::RoutedBatch routed(source, false, tools.scratch(), compute::cpu_memory());
   routed.set_deduplicates(true);
   const auto buffer = tools.bodies().make_buffer();
   const embedding::BatchArguments arguments{.batch_size = 1, .values = &ids, .lengths = &bags};
@@ -188,7 +188,7 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   message[message.size() - 8] = std::byte{9};  // a code; the last ones are padding
   embedding::InputHeader none;
   std::vector<comm::ConstBytes> received = {message, std::as_bytes(std::span(&none, 1))};
-  embedding::Inbox inbox(owner, tools.bodies());
+  embedding::Inbox inbox(owner, tools.bodies(), tools.scratch());
   EXPECT_THROW(inbox.open(received), core::Error);
 }
 

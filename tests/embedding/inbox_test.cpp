@@ -34,7 +34,7 @@ class CorruptInput : public ::testing::Test {
     const shardrec_tensor bags = test::vector_of(lengths);
     CheckedBatch batch(compute::cpu_memory());
     const auto buffer = tools_.bodies().make_buffer();
-    RoutedBatch routed(source, false, compute::cpu_memory());
+    RoutedBatch routed(source, false, tools_.scratch(), compute::cpu_memory());
     const BatchArguments arguments{.batch_size = 6, .values = &ids, .lengths = &bags};
     EXPECT_TRUE(routed.route(batch, arguments, backend(), *buffer).good());
     const comm::ConstBytes message = routed.messages()[2];
@@ -57,7 +57,7 @@ class CorruptInput : public ::testing::Test {
   }
   std::string sentence() {
     const Layout owner(model_, plan_, 2);
-    Inbox inbox(owner, tools_.bodies());
+    Inbox inbox(owner, tools_.bodies(), tools_.scratch());
     try {
       inbox.open(std::vector<comm::ConstBytes>{messages_[0], messages_[1], messages_[2]});
     } catch (const core::Error& error) {

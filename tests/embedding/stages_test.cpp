@@ -71,7 +71,7 @@ TEST_P(Stages, RouteRemembersWhichBagWentWhere) {
 TEST_P(Stages, TheInboxHoldsTheRowsOfItsParts) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
-    Inbox inbox(layout, tools_.bodies());
+    Inbox inbox(layout, tools_.bodies(), tools_.scratch());
     inbox.open(world_.messages_to(owner));
     EXPECT_EQ(inbox.refused_rank(), -1);
     EXPECT_EQ(inbox.global_batch(), world_.first_sample(world_.ranks()));
@@ -136,7 +136,7 @@ int64_t column_at(const Part& part, int64_t offset) {
 // The output message of an owner to a source.
 std::vector<float> output_message(const World& world, int owner, int source, StepTools& tools) {
   const Layout& layout = world.layout(owner);
-  Inbox inbox(layout, tools.bodies());
+  Inbox inbox(layout, tools.bodies(), tools.scratch());
   inbox.open(world.messages_to(owner));
   std::vector<float> message;
   const auto blocks = layout.blocks_of(owner);
@@ -224,7 +224,7 @@ TEST_P(Stages, OutputsAreTheSumsOfPartsInTheOrderOfNodesAndRows) {
     std::vector<comm::ConstBytes> views;
     for (const auto& message : messages) views.push_back(std::as_bytes(std::span(message)));
     const std::vector<uint8_t> direct(layout.blocks_of(source).size(), 0);
-    OutputAssembly assembly(layout, compute::cpu_memory());
+    OutputAssembly assembly(layout, tools_.scratch(), compute::cpu_memory());
     assembly.open(world_.routed(source), direct, views);
     const RankBatch& batch = world_.batch(source);
     const auto assemble = [&](int32_t output, int64_t rows, int64_t width) {

@@ -196,7 +196,8 @@ class World {
     BatchArguments arguments{.batch_size = batch.samples, .values = &values, .lengths = &lengths};
     if (weighted_) arguments.weights = &weights;
     checked_.push_back(std::make_unique<CheckedBatch>(compute::cpu_memory()));
-    routed_.push_back(std::make_unique<RoutedBatch>(layout(rank), false, compute::cpu_memory()));
+    routed_.push_back(std::make_unique<RoutedBatch>(layout(rank), false, tools_.scratch(),
+                                                    compute::cpu_memory()));
     buffers_.push_back(tools_.bodies().make_buffer());
     routed_.back()->set_deduplicates(deduplicates_);
     EXPECT_TRUE(routed_.back()

@@ -7,6 +7,7 @@
 #include "compute/backend.h"
 #include "compute/cpu/backend.h"
 #include "compute/cpu/kernels/dispatch.h"
+#include "embedding/exchange/step_scratch.h"
 
 namespace shardrec::embedding {
 
@@ -18,11 +19,13 @@ class StepTools {
   core::Threads& threads() { return threads_; }
   compute::Backend& backend() { return *backend_; }
   comm::BodyCarrier& bodies() { return *bodies_; }
+  StepScratch& scratch() { return scratch_; }
 
  private:
   core::Threads threads_;
   std::unique_ptr<compute::Backend> backend_;
   std::unique_ptr<comm::BodyCarrier> bodies_ = comm::make_carrier(*backend_);
+  StepScratch scratch_;
 };
 
 }  // namespace shardrec::embedding

@@ -129,7 +129,7 @@ class GuardedRouting final : public RoutingOperations {
     stream_.later([&] { cpu_.count_ids(features, checked, counts); });
     stream_.wait();
   }
-  void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+  void write_ids(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
                  std::span<CheckedIds> checked) override {
     stream_.later([&] { cpu_.write_ids(features, blocks, checked); });
     stream_.wait();

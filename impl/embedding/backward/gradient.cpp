@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 #include "core/memory.h"
 
@@ -14,18 +13,9 @@ GradientPacking::GradientPacking(const Layout& layout)
       messages_(headers_.size()),
       bodies_(headers_.size()),
       lent_(headers_.size()) {
-  std::map<std::vector<int64_t>, int32_t> numbers;
-  number_of_columns_.reserve(layout.parts().size());
-  for (const Part& part : layout.parts()) {
-    std::vector<int64_t> key;
-    for (const ColumnPiece& piece : part.columns) {
-      key.insert(key.end(), {piece.offset, piece.col, piece.cols});
-    }
-    const auto [known, fresh] = numbers.try_emplace(key, static_cast<int32_t>(columns_.size()));
-    number_of_columns_.push_back(known->second);
-    if (!fresh) continue;
+  for (const std::span<const ColumnPiece> pieces : layout.column_cuts()) {
     auto& columns = columns_.emplace_back();
-    for (const ColumnPiece& piece : part.columns) {
+    for (const ColumnPiece& piece : pieces) {
       columns.push_back({piece.offset, piece.col, piece.cols});
     }
   }
@@ -49,6 +39,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
   };
   size_t bytes = 0;
   size_t targets = 0;
+  size_t bags = 0;  // of those that are packed
   size_t sequences = 0;
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
@@ -58,9 +49,9 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
     for (size_t b = 0; b < blocks.size(); ++b) {
       if (sent[b].rows == 0) continue;
       ++targets;
-      if (blocks[b].sequence) ++sequences;
       if (lends_to(owner)) ++lent_[static_cast<size_t>(owner)];
       if (lends_to(owner) && may_lend(blocks[b])) continue;
+      ++(blocks[b].sequence ? sequences : bags);
       const size_t block_bytes =
           rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
       bytes += block_bytes * (unscaled && !blocks[b].sequence ? 2 : 1);
@@ -70,7 +61,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
   if (loan.lends != Lends::kNothing) loan.lending->make_room(lent_);
   targets_.clear();
   core::reserve_with_slack(targets_, targets);
-  core::reserve_with_slack(bags_, targets - sequences);
+  core::reserve_with_slack(bags_, bags);
   core::reserve_with_slack(sequences_, sequences);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);

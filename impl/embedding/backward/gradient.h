@@ -78,10 +78,10 @@ class GradientPacking {
   std::vector<size_t> lent_;     // by owner: blocks of the lending
   bool owners_divide_ = false;
   std::span<const compute::ColumnMap> columns_of(int32_t part) const {
-    return columns_[static_cast<size_t>(number_of_columns_[static_cast<size_t>(part)])];
+    const Part& about = layout_.parts()[static_cast<size_t>(part)];
+    return columns_[static_cast<size_t>(about.column_cut)];
   }
-  std::vector<std::vector<compute::ColumnMap>> columns_;  // parts cut alike have one entry
-  std::vector<int32_t> number_of_columns_;                // by part: into columns_
+  std::vector<std::vector<compute::ColumnMap>> columns_;  // as Layout::column_cuts()
   // While packing.
   std::vector<compute::BagGradients> bags_;
   std::vector<compute::SequenceGradients> sequences_;

@@ -51,7 +51,7 @@ void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstByte
     size_t again = 0;  // bytes of the second section
     for (size_t b = 0; b < own_blocks_.size(); ++b) {
       if (received[b].rows == 0) continue;
-      GradientRows& rows = blocks_[received.place(b).index()];
+      GradientRows& rows = blocks_[received.number(b)];
       const int64_t width = layout_.parts()[static_cast<size_t>(own_blocks_[b].part)].width;
       const size_t bytes = rows_bytes(received[b].rows, width);
       if (!lent_blocks.empty()) {
@@ -85,7 +85,7 @@ void ReceivedGradients::locate(const Inbox& inbox, const IndexPlan& plan,
         const auto blocks = inbox.blocks(source);
         const ReceivedBlock& received = blocks[own];
         if (received.rows == 0) continue;
-        const GradientRows& gradient = blocks_[blocks.place(own).index()];
+        const GradientRows& gradient = blocks_[blocks.number(own)];
         located_.push_back({.bags = &received,
                             .rows = received.rows,
                             .data = gradient.rows,

@@ -98,7 +98,7 @@ WeightGradients::WeightGradients(const Layout& layout) : layout_(layout) {
   size_t sources = 0;
   for (const plan::Feature& feature : layout.model().features) {
     first_source_.push_back(sources);
-    sources += layout.table(feature.table).parts.size();
+    sources += layout.answering(feature.table).size();
   }
   sources_.resize(sources);
   features_.reserve(first_source_.size());
@@ -112,9 +112,9 @@ WeightGradients::TableTerms WeightGradients::terms_of(int32_t number) const {
   };
   const TableLayout& table = layout_.table(number);
   std::vector<std::vector<Term>> by_interval(table.routing.intervals());
-  for (size_t k = 0; k < table.parts.size(); ++k) {
-    const Part& part = layout_.parts()[static_cast<size_t>(table.parts[k])];
-    if (!layout_.answers(part, layout_.rank())) continue;
+  const PartRange parts = layout_.answering(number);
+  for (size_t k = 0; k < parts.size(); ++k) {
+    const Part& part = layout_.parts()[static_cast<size_t>(parts[k])];
     const std::vector<compute::ColumnRange> ranges = adjacent_columns(part);
     for (size_t r = 0; r < ranges.size(); ++r) {
       const auto piece =
@@ -146,9 +146,7 @@ void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& ba
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       if (blocks[b].sequence || !layout_.answers(part, layout_.rank())) continue;
-      const auto& parts = layout_.table(part.table).parts;
-      const auto k = static_cast<size_t>(
-          std::lower_bound(parts.begin(), parts.end(), blocks[b].part) - parts.begin());
+      const size_t k = layout_.answering(part.table).index_of(blocks[b].part);
       const size_t ranges = range_counts_[static_cast<size_t>(blocks[b].part)];
       sources_[first_source_[static_cast<size_t>(blocks[b].feature)] + k] = {
           static_cast<const float*>(static_cast<const void*>(message.data() + at)),
@@ -173,7 +171,7 @@ void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& ba
     gradients.out = out + batch.first_id(feature);
     if (layout_.is_sequence(feature)) continue;
     gradients.intervals = intervals.empty() ? nullptr : intervals.data();
-    gradients.parts = {sources_.data() + first_source_[f], layout_.table(table).parts.size()};
+    gradients.parts = {sources_.data() + first_source_[f], layout_.answering(table).size()};
     gradients.terms = terms.terms;
     gradients.first_term = terms.first;
   }

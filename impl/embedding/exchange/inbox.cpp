@@ -25,15 +25,15 @@ const T* view(comm::ConstBytes message, size_t offset) {
 
 }  // namespace
 
-Inbox::Inbox(const Layout& layout, comm::BodyCarrier& bodies)
+Inbox::Inbox(const Layout& layout, comm::BodyCarrier& bodies, StepScratch& scratch)
     : layout_(layout),
       backend_(bodies.backend()),
+      scratch_(scratch),
       received_(bodies.make_received()),
       heads_(static_cast<size_t>(layout.ranks())),
       per_source_(layout.blocks_of(layout.rank()).size()),
       headers_(static_cast<size_t>(layout.ranks())),
       places_(per_source_ * static_cast<size_t>(layout.ranks())),
-      empty_blocks_(headers_.size()),
       next_sample_(per_source_),
       ids_memory_(bodies.backend().memory()) {}
 
@@ -86,11 +86,13 @@ void Inbox::read_header(int source, comm::ConstBytes message) {
 
 void Inbox::count_records(std::span<const comm::ConstBytes> messages) {
   blocks_with_ids_ = 0;
+  empty_blocks_ = 0;
   size_t records = 0;
   size_t coded = 0;
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = messages[static_cast<size_t>(source)];
     records += records_of(source);
+    empty_blocks_ += source == 0 || samples_of(source) != samples_of(source - 1) ? 1 : 0;
     for (size_t r = 0; r < records_of(source) && input_head_bytes(r + 1) <= message.size(); ++r) {
       BlockRecord record;
       std::memcpy(&record, message.data() + input_head_bytes(r), sizeof record);
@@ -98,32 +100,37 @@ void Inbox::count_records(std::span<const comm::ConstBytes> messages) {
       coded += record.unique != 0 ? 1 : 0;
     }
   }
-  blocks_.clear();
   coded_blocks_.clear();
   coded_source_.clear();
   coded_.clear();
   wrong_codes_.clear();
-  bags_.clear();
-  bags_source_.clear();
-  defects_.clear();
-  core::reserve_with_slack(blocks_, records);
+  scratch_.bags.clear();
+  scratch_.bags_source.clear();
+  scratch_.defects.clear();
+  blocks_.clear();
+  core::reserve_with_slack(blocks_, empty_blocks_ + records);
+  for (int source = 0; source < layout_.ranks(); ++source) {
+    if (source != 0 && samples_of(source) == samples_of(source - 1)) continue;
+    ReceivedBlock& empty = blocks_.emplace_back();
+    empty.samples = samples_of(source);
+    empty.sparse_lengths = kNoLengths;
+  }
+  next_empty_ = 0;
   core::reserve_with_slack(coded_blocks_, coded);
   core::reserve_with_slack(coded_source_, coded);
   core::reserve_with_slack(coded_, coded);
   core::reserve_with_slack(wrong_codes_, coded);
-  core::reserve_with_slack(bags_, blocks_with_ids_);
-  core::reserve_with_slack(bags_source_, blocks_with_ids_);
-  core::reserve_with_slack(defects_, blocks_with_ids_);
+  core::reserve_with_slack(scratch_.bags, blocks_with_ids_);
+  core::reserve_with_slack(scratch_.bags_source, blocks_with_ids_);
+  core::reserve_with_slack(scratch_.defects, blocks_with_ids_);
 }
 
 const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes body) {
   if (head_bytes(source) > message.size()) return "records are cut off";
   const auto s = static_cast<size_t>(source);
   const size_t records = records_of(source);
-  ReceivedBlock& empty = empty_blocks_[s];
-  empty = {};
-  empty.samples = headers_[s].has_blocks != 0 ? headers_[s].batch_size : 0;
-  empty.sparse_lengths = kNoLengths;
+  const int64_t samples = samples_of(source);
+  if (source != 0 && samples != samples_of(source - 1)) ++next_empty_;
   size_t at = 0;
   size_t r = 0;
   BlockRecord record{.block = UINT32_MAX};
@@ -132,12 +139,12 @@ const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes bo
   };
   read();
   for (size_t b = 0; b < per_source_; ++b) {
-    BlockPlace& place = places_[s * per_source_ + b];
+    uint32_t& place = places_[s * per_source_ + b];
     if (r == records || record.block != b) {
-      place = BlockPlace::empty(s);
-      next_sample_[b] += empty.samples;
+      place = next_empty_;
+      next_sample_[b] += samples;
     } else {
-      place = BlockPlace::present(blocks_.size());
+      place = static_cast<uint32_t>(blocks_.size());
       if (const char* what = cut_block(source, record, body, at); what != nullptr) return what;
       next_sample_[b] += record.samples;
       ++r;
@@ -191,8 +198,8 @@ const char* Inbox::cut_block(int source, const BlockRecord& record, comm::ConstB
   // What this rank wrote itself is what its records say. Without ids, there are lengths where a rank has
   // written other ones than this build would.
   if (source != layout_.rank() && lengths != 0) {
-    bags_.push_back(block);
-    bags_source_.push_back(source);
+    scratch_.bags.push_back(block);
+    scratch_.bags_source.push_back(source);
   }
   ids_received_ += block.ids;
   return nullptr;
@@ -200,17 +207,17 @@ const char* Inbox::cut_block(int source, const BlockRecord& record, comm::ConstB
 
 // The lengths of other ranks must be what their records say; everything behind relies on it.
 void Inbox::check_bags() {
-  if (bags_.empty()) return;
-  defects_.assign(bags_.size(), compute::BagDefect::kNone);
-  backend_.routing().check_bags(bags_, defects_);
-  for (size_t b = 0; b < defects_.size(); ++b) {
-    switch (defects_[b]) {
+  if (scratch_.bags.empty()) return;
+  scratch_.defects.assign(scratch_.bags.size(), compute::BagDefect::kNone);
+  backend_.routing().check_bags(scratch_.bags, scratch_.defects);
+  for (size_t b = 0; b < scratch_.defects.size(); ++b) {
+    switch (scratch_.defects[b]) {
       case compute::BagDefect::kNone:
         break;
       case compute::BagDefect::kOrder:
-        corrupt(bags_source_[b], "bags are out of order");
+        corrupt(scratch_.bags_source[b], "bags are out of order");
       case compute::BagDefect::kSum:
-        corrupt(bags_source_[b], "lengths do not add up");
+        corrupt(scratch_.bags_source[b], "lengths do not add up");
     }
   }
 }

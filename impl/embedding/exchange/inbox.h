@@ -12,6 +12,7 @@
 #include "compute/backend.h"
 #include "compute/buffer.h"
 #include "embedding/exchange/blocks_of_message.h"
+#include "embedding/exchange/step_scratch.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -33,7 +34,7 @@ struct ReceivedBlock : compute::Bags {
 
 class Inbox {
  public:
-  Inbox(const Layout& layout, comm::BodyCarrier& bodies);
+  Inbox(const Layout& layout, comm::BodyCarrier& bodies, StepScratch& scratch);
 
   // Reads the heads, cuts the messages and has their bodies checked. Throws CORRUPT_DATA, naming
   // the rank, when a message does not hold what it says. After a bad verdict there are no blocks.
@@ -59,13 +60,17 @@ class Inbox {
             blocks_, empty_blocks_};
   }
   // Of all sources together: those that have a place of their own, and those of them that have ids.
-  size_t present_blocks() const { return blocks_.size(); }
+  size_t present_blocks() const { return blocks_.size() - empty_blocks_; }
   size_t blocks_with_ids() const { return blocks_with_ids_; }
   bool weighted() const { return weighted_; }
   int64_t ids_received() const { return ids_received_; }
 
  private:
   void read_header(int source, comm::ConstBytes message);
+  int64_t samples_of(int source) const {
+    const InputHeader& header = headers_[static_cast<size_t>(source)];
+    return header.has_blocks != 0 ? header.batch_size : 0;
+  }
   // Makes room for what the records say.
   void count_records(std::span<const comm::ConstBytes> messages);
   size_t head_bytes(int source) const { return input_head_bytes(records_of(source)); }
@@ -81,25 +86,24 @@ class Inbox {
 
   const Layout& layout_;
   compute::Backend& backend_;
+  StepScratch& scratch_;
   std::unique_ptr<comm::ReceivedBodies> received_;
   std::vector<size_t> heads_;  // by source, bytes
   size_t per_source_;
   std::vector<InputHeader> headers_;
   int64_t global_batch_ = 0;
   int64_t most_samples_ = 0;
-  std::vector<BlockPlace> places_;           // by source, then own block
-  std::vector<ReceivedBlock> blocks_;        // that have records
-  std::vector<ReceivedBlock> empty_blocks_;  // by source: what stands for the others
-  std::vector<int64_t> next_sample_;         // by own block, while messages are cut
+  std::vector<uint32_t> places_;  // by source, then own block: which of blocks_
+  // What stands for blocks that have no records, one for neighbours with as many samples; then those that have.
+  std::vector<ReceivedBlock> blocks_;
+  size_t empty_blocks_ = 0;
+  uint32_t next_empty_ = 0;           // of the message that is cut
+  std::vector<int64_t> next_sample_;  // by own block, while messages are cut
   // Blocks whose ids are codes: their place in blocks_, their source, what they are made of, what was wrong.
   std::vector<size_t> coded_blocks_;
   std::vector<int> coded_source_;
   std::vector<compute::CodedIds> coded_;
   std::vector<compute::WrongInteger> wrong_codes_;
-  // The bags of the blocks that are cut so far and hold any, and what was wrong.
-  std::vector<compute::Bags> bags_;
-  std::vector<compute::BagDefect> defects_;
-  std::vector<int> bags_source_;  // the rank that sent them
   compute::Buffer ids_memory_;
   int refused_ = -1;
   int differing_ = -1;

@@ -9,9 +9,9 @@ InputExchange::InputExchange(const StepContext& context, bool weight_gradient)
     : context_(context),
       outgoing_{{context.bodies.make_buffer()}, {context.bodies.make_buffer()}},
       batch_(context.backend().memory()),
-      routed_(context.layout, weight_gradient, context.backend().memory()),
+      routed_(context.layout, weight_gradient, context.scratch, context.backend().memory()),
       views_(static_cast<size_t>(context.layout.ranks())),
-      inbox_(context.layout, context.bodies) {
+      inbox_(context.layout, context.bodies, context.scratch) {
   comm::Communicator& communicator = context.communicator;
   channel_ = communicator.open_channel(comm::Purpose::kInput);
   routed_.set_deduplicates(

@@ -13,9 +13,6 @@ T* at(std::byte* base, size_t offset) {
   return static_cast<T*>(static_cast<void*>(base + offset));
 }
 
-// Where the lengths of no bag are.
-constexpr SparseLength kNoLengths[1] = {};
-
 bool drops(const compute::RoutedIds& feature) {
   return feature.policy == SHARDREC_OUT_OF_RANGE_DROP;
 }
@@ -24,37 +21,25 @@ bool drops(const compute::RoutedIds& feature) {
 
 static_assert(Routing::kMostStreams == compute::kMostStreams);
 
-RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient,
+RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient, StepScratch& scratch,
                          const std::shared_ptr<compute::Memory>& memory)
     : layout_(layout),
+      scratch_(scratch),
       weight_gradient_(weight_gradient),
       features_(layout.model().features.size()),
       routed_(features_.size()),
       checked_(features_.size()),
-      empty_blocks_(features_.size()),
-      empty_chunks_(features_.size()),
       messages_(static_cast<size_t>(layout.ranks())),
       bodies_(messages_.size()),
       chunk_memory_(memory),
       feature_memory_(memory) {
-  first_block_.push_back(0);
-  for (int owner = 0; owner < layout.ranks(); ++owner) {
-    first_block_.push_back(first_block_.back() + layout.blocks_of(owner).size());
-  }
-  const size_t blocks = first_block_.back();
-  counts_.resize(blocks);
-  sections_.resize(blocks);
-  places_.resize(blocks);
-  first_record_.resize(first_block_.size());
+  places_.resize(layout.block_count());
+  first_sent_.resize(messages_.size() + 1);
   deduplicated_.reserve(messages_.size());
   for (size_t t = 0; t < layout.table_count(); ++t) find_targets(static_cast<int32_t>(t));
 }
 
-void RoutedBatch::set_deduplicates(bool deduplicates) {
-  deduplicates_ = deduplicates;
-  plain_blocks_.resize(deduplicates ? places_.size() : 0);
-  unique_.assign(plain_blocks_.size(), 0);
-}
+void RoutedBatch::set_deduplicates(bool deduplicates) { deduplicates_ = deduplicates; }
 
 // All of the features of a table that no batch changes.
 void RoutedBatch::find_targets(int32_t table) {
@@ -62,21 +47,7 @@ void RoutedBatch::find_targets(int32_t table) {
   const plan::Table& model = layout_.model().tables[static_cast<size_t>(table)];
   for (size_t k = 0; k < layout.features.size(); ++k) {
     const auto number = static_cast<size_t>(layout.features[k]);
-    const auto block_of = [&](int32_t receiver) {
-      const int32_t part = layout.receivers[static_cast<size_t>(receiver)];
-      const auto owner = static_cast<size_t>(layout_.parts()[static_cast<size_t>(part)].owner);
-      return first_block_[owner] + static_cast<size_t>(layout_.block_of(part, k));
-    };
     Feature& feature = features_[number];
-    feature.table = table;
-    for (int32_t r = 0; r < std::ssize(layout.receivers); ++r) {
-      feature.blocks.push_back(static_cast<uint32_t>(block_of(r)));
-    }
-    for (const int32_t receiver : layout.routing.targets) {
-      const int32_t part = layout.receivers[static_cast<size_t>(receiver)];
-      feature.targets.push_back(
-          {block_of(receiver), layout_.parts()[static_cast<size_t>(part)].row});
-    }
     const Routing& routing = layout.routing;
     feature.intervals = {.cuts = routing.cuts,
                          .first_target = routing.first_target,
@@ -89,9 +60,9 @@ void RoutedBatch::find_targets(int32_t table) {
                        .policy = model.out_of_range,
                        .sequence = sequence,
                        .writes_64 = layout_.ids_are_64(table),
-                       .blocks = feature.blocks,
+                       .blocks = layout_.route(layout.features[k]).blocks,
                        .intervals = layout.whole ? nullptr : &feature.intervals,
-                       .targets = feature.targets};
+                       .targets = layout_.route(layout.features[k]).targets};
   }
 }
 
@@ -102,8 +73,9 @@ Verdict RoutedBatch::route(CheckedBatch& batch, const BatchArguments& arguments,
   if (found.good() && !batch.no_more_data()) {
     const compute::BatchLengths lengths = batch.unread_lengths();
     bool counted = false;
+    scratch_.counts.resize(places_.size());
     if (batch.bags() != 0) {
-      counted = backend.routing().count_batch(lengths, routed_, checked_, counts_);
+      counted = backend.routing().count_batch(lengths, routed_, checked_, scratch_.counts);
     } else {
       backend.routing().read_lengths(lengths.features, lengths.checked);
     }
@@ -119,7 +91,8 @@ Verdict RoutedBatch::write(const CheckedBatch& batch, const Verdict& verdict,
   place_intervals();
   lay_out(batch, found, buffer);
   if (has_blocks_) {
-    backend.routing().write_ids(routed_, sections_, checked_);
+    backend.routing().write_ids(routed_, compute::WrittenBlocks(places_, scratch_.sections),
+                                checked_);
     found = first_verdict();
     if (!found.good()) lay_out(batch, found, buffer);
   }
@@ -193,29 +166,44 @@ void RoutedBatch::place_intervals() {
 
 void RoutedBatch::place_blocks(int64_t batch_size) {
   const auto travels = [&](size_t index, const Block& block) {
-    return has_blocks_ && (counts_[index].ids != 0 || of(block.feature).bags != batch_size);
+    return has_blocks_ && (scratch_.counts[index].ids != 0 || of(block.feature).bags != batch_size);
   };
-  size_t records = 0;
+  size_t sent = features_.size();
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
-    size_t index = first_block_[static_cast<size_t>(owner)];
+    first_sent_[static_cast<size_t>(owner)] = sent;
+    size_t index = layout_.first_block_of(owner);
     for (const Block& block : layout_.blocks_of(owner)) {
-      places_[index] = travels(index, block)
-                           ? BlockPlace::present(records++)
-                           : BlockPlace::empty(static_cast<size_t>(block.feature));
-      ++index;
+      const bool alone = travels(index, block);
+      places_[index++] = static_cast<uint32_t>(alone ? sent++ : static_cast<size_t>(block.feature));
     }
-    first_record_[static_cast<size_t>(owner) + 1] = records;
   }
-  blocks_.clear();
-  core::reserve_with_slack(blocks_, records);
-  blocks_.resize(records);
+  first_sent_.back() = sent;
+  const auto make_room = [&](auto& by_sent) {
+    by_sent.clear();
+    core::reserve_with_slack(by_sent, sent);
+    by_sent.resize(sent);
+  };
+  make_room(blocks_);
+  make_room(scratch_.sections);
+  scratch_.unique.clear();
+  if (deduplicates_) {
+    make_room(scratch_.plain_blocks);
+    make_room(scratch_.unique);
+  }
+  for (int owner = 0; owner < layout_.ranks(); ++owner) {
+    const auto places = std::span(places_).subspan(layout_.first_block_of(owner));
+    uint32_t number = 0;
+    for (SentBlock& block : sent_to(owner)) {
+      while (places[number] < features_.size()) ++number;
+      block.number = number++;
+    }
+  }
 }
 
 void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
                           comm::MessageBuffer& buffer) {
   has_blocks_ = verdict.good() && batch.bags() != 0;
   weighted_ = has_blocks_ && batch.weighted();
-  std::fill(unique_.begin(), unique_.end(), 0);
   place_blocks(batch.batch_size());
   size_t offset = 0;
   size_t chunk_entries = 0;
@@ -226,10 +214,8 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
     chunk_entries += entries_of(static_cast<int32_t>(f));
   }
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
-    size_t index = first_block_[static_cast<size_t>(owner)];
-    for (const Block& block : layout_.blocks_of(owner)) {
-      if (!places_[index++].is_empty()) chunk_entries += entries_of(block.feature);
-    }
+    for (const SentBlock& sent : sent_to(owner))
+      chunk_entries += entries_of(block_of(owner, sent).feature);
     offset += align_up(message_bytes(owner), 64);
   }
 
@@ -252,98 +238,88 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
     block.chunk_rows = at;
     block.chunk_ids = at + entries_of(feature) / 2;
   };
+  // Of blocks that do not travel, the back end writes the same: chunks of zeros.
   for (size_t f = 0; f < features_.size(); ++f) {
-    empty_blocks_[f] = {};
-    empty_blocks_[f].sparse_lengths = kNoLengths;
+    blocks_[f].sparse_lengths = no_lengths_;
     if (!has_blocks_) continue;
     const auto feature = static_cast<int32_t>(f);
-    empty_blocks_[f].samples = routed_[f].bags;
-    empty_chunks_[f] = take_chunks(feature);
-    set_chunks(empty_blocks_[f], feature, empty_chunks_[f]);
+    uint32_t* const at = take_chunks(feature);
+    blocks_[f].samples = routed_[f].bags;
+    set_chunks(blocks_[f], feature, at);
+    scratch_.sections[f].sparse_lengths = no_lengths_;
+    scratch_.sections[f].ids = no_lengths_;
+    set_chunks(scratch_.sections[f], feature, at);
   }
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     bodies_[static_cast<size_t>(owner)] = message;
     const size_t bytes = message_bytes(owner);
     std::byte* head = buffer.host(message);
     messages_[static_cast<size_t>(owner)] = {head, bytes};
-    header.records = static_cast<uint32_t>(records_to(owner));
+    header.records = static_cast<uint32_t>(sent_to(owner).size());
     std::memcpy(head, &header, sizeof header);
     message += align_up(bytes, 64);
-    if (!has_blocks_) continue;
     write_records(owner, head);
     find_sections(owner, bodies_[static_cast<size_t>(owner)]);
-    const auto blocks = layout_.blocks_of(owner);
-    for (size_t b = 0; b < blocks.size(); ++b) {
-      const size_t index = first_block_[static_cast<size_t>(owner)] + b;
-      const BlockPlace place = places_[index];
-      const int32_t feature = blocks[b].feature;
-      // Of an empty block, the back end writes what it writes of all empty ones of the feature: zeros.
-      uint32_t* const at = place.is_empty() ? empty_chunks_[place.index()] : take_chunks(feature);
-      set_chunks(sections_[index], feature, at);
-      if (!place.is_empty()) set_chunks(blocks_[place.index()], feature, at);
+    for (SentBlock& sent : sent_to(owner)) {
+      const int32_t feature = block_of(owner, sent).feature;
+      uint32_t* const at = take_chunks(feature);
+      set_chunks(scratch_.sections[index_of(sent)], feature, at);
+      set_chunks(sent, feature, at);
     }
   }
 }
 
-BlockRecord RoutedBatch::record_of(int owner, size_t b) const {
-  const size_t index = first_block_[static_cast<size_t>(owner)] + b;
-  const compute::BlockCount& count = counts_[index];
-  const int64_t samples = of(layout_.blocks_of(owner)[b].feature).bags;
-  return {.ids = static_cast<uint64_t>(count.ids),
-          .bags = static_cast<uint32_t>(count.bags),
+BlockRecord RoutedBatch::record_of(int owner, const SentBlock& sent) const {
+  const compute::BlockCount& count = scratch_.counts[layout_.first_block_of(owner) + sent.number];
+  const int64_t samples = of(block_of(owner, sent).feature).bags;
+  return {.ids = count.ids,
+          .bags = count.bags,
           .samples = static_cast<uint32_t>(samples),
           .sparse = sparse_is_smaller(count.bags, samples) ? 1U : 0U,
-          .unique = unique_.empty() ? 0 : static_cast<uint32_t>(unique_[index]),
-          .block = static_cast<uint32_t>(b)};
+          .unique =
+              scratch_.unique.empty() ? 0 : static_cast<uint32_t>(scratch_.unique[index_of(sent)]),
+          .block = sent.number};
 }
 
 size_t RoutedBatch::message_bytes(int owner) const {
-  if (!has_blocks_) return input_head_bytes(0);
-  const auto blocks = layout_.blocks_of(owner);
-  size_t bytes = input_head_bytes(records_to(owner));
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const BlockRecord record = record_of(owner, b);
-    bytes += lengths_bytes(record) + ids_bytes(record, of(blocks[b].feature).writes_64) +
-             weights_bytes(record, weighted(blocks[b]));
+  size_t bytes = input_head_bytes(sent_to(owner).size());
+  for (const SentBlock& sent : sent_to(owner)) {
+    const Block& block = block_of(owner, sent);
+    const BlockRecord record = record_of(owner, sent);
+    bytes += lengths_bytes(record) + ids_bytes(record, of(block.feature).writes_64) +
+             weights_bytes(record, weighted(block));
   }
   return bytes;
 }
 
 void RoutedBatch::write_records(int owner, std::byte* head) const {
-  const size_t blocks = layout_.blocks_of(owner).size();
   size_t records = 0;
-  for (size_t b = 0; b < blocks; ++b) {
-    if (places_[first_block_[static_cast<size_t>(owner)] + b].is_empty()) continue;
-    const BlockRecord record = record_of(owner, b);
+  for (const SentBlock& sent : sent_to(owner)) {
+    const BlockRecord record = record_of(owner, sent);
     std::memcpy(head + input_head_bytes(records++), &record, sizeof record);
   }
 }
 
 void RoutedBatch::find_sections(int owner, std::byte* message) {
-  const auto blocks = layout_.blocks_of(owner);
-  std::byte* next = message + input_head_bytes(records_to(owner));
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    const BlockRecord record = record_of(owner, b);
-    const bool wide = of(blocks[b].feature).writes_64;
-    const size_t index = first_block_[static_cast<size_t>(owner)] + b;
-    compute::BlockSections& sections = sections_[index];
+  std::byte* next = message + input_head_bytes(sent_to(owner).size());
+  for (SentBlock& sent : sent_to(owner)) {
+    const Block& block = block_of(owner, sent);
+    const BlockRecord record = record_of(owner, sent);
+    const bool wide = of(block.feature).writes_64;
+    compute::BlockSections& sections = scratch_.sections[index_of(sent)];
     sections.dense_lengths = record.sparse != 0 ? nullptr : at<uint32_t>(next, 0);
     sections.sparse_lengths = record.sparse != 0 ? at<SparseLength>(next, 0) : nullptr;
     next += lengths_bytes(record);
     sections.ids = next;
-    const std::byte* const codes =
-        record.unique != 0 ? next + compute::code_offset(record.unique, wide) : nullptr;
+    sent.codes = record.unique != 0 ? next + compute::code_offset(record.unique, wide) : nullptr;
     next += ids_bytes(record, wide);
-    sections.weights = weighted(blocks[b]) ? at<float>(next, 0) : nullptr;
-    next += weights_bytes(record, weighted(blocks[b]));
+    sections.weights = weighted(block) ? at<float>(next, 0) : nullptr;
+    next += weights_bytes(record, weighted(block));
 
-    if (places_[index].is_empty()) continue;
-    SentBlock& sent = blocks_[places_[index].index()];
-    sent.codes = codes;
     sent.ids = static_cast<int64_t>(record.ids);
     sent.bags = record.bags;
     sent.samples = record.samples;
-    sent.rows = blocks[b].sequence ? sent.ids : sent.bags;
+    sent.rows = block.sequence ? sent.ids : sent.bags;
     sent.unique = record.unique;
     sent.dense_lengths = sections.dense_lengths;
     sent.sparse_lengths = sections.sparse_lengths;
@@ -356,19 +332,20 @@ void RoutedBatch::deduplicate(const comm::MessageBuffer& buffer, compute::Backen
   deduplicated_.clear();
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     if (owner == layout_.rank()) continue;
-    const auto blocks = layout_.blocks_of(owner);
-    const size_t first = first_block_[static_cast<size_t>(owner)];
-    for (size_t b = 0; b < blocks.size(); ++b) {
-      const BlockRecord record = record_of(owner, b);
-      plain_blocks_[first + b] = {.lengths_bytes = lengths_bytes(record),
-                                  .ids = static_cast<int64_t>(record.ids),
-                                  .is_64 = of(blocks[b].feature).writes_64,
-                                  .weights_bytes = weights_bytes(record, weighted(blocks[b]))};
+    const size_t first = first_sent_[static_cast<size_t>(owner)];
+    const std::span<SentBlock> sent = sent_to(owner);
+    for (size_t r = 0; r < sent.size(); ++r) {
+      const Block& block = block_of(owner, sent[r]);
+      const BlockRecord record = record_of(owner, sent[r]);
+      scratch_.plain_blocks[first + r] = {.lengths_bytes = lengths_bytes(record),
+                                          .ids = static_cast<int64_t>(record.ids),
+                                          .is_64 = of(block.feature).writes_64,
+                                          .weights_bytes = weights_bytes(record, weighted(block))};
     }
     deduplicated_.push_back(
-        {.data = bodies_[static_cast<size_t>(owner)] + input_head_bytes(records_to(owner)),
-         .blocks = std::span(plain_blocks_).subspan(first, blocks.size()),
-         .unique = std::span(unique_).subspan(first, blocks.size())});
+        {.data = bodies_[static_cast<size_t>(owner)] + input_head_bytes(sent.size()),
+         .blocks = std::span(scratch_.plain_blocks).subspan(first, sent.size()),
+         .unique = std::span(scratch_.unique).subspan(first, sent.size())});
   }
   backend.routing().deduplicate_ids(deduplicated_);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
@@ -383,7 +360,7 @@ void RoutedBatch::deduplicate(const comm::MessageBuffer& buffer, compute::Backen
 void RoutedBatch::publish(const comm::MessageBuffer& buffer) const {
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const std::byte* message = bodies_[static_cast<size_t>(owner)];
-    buffer.publish(message + input_head_bytes(records_to(owner)),
+    buffer.publish(message + input_head_bytes(sent_to(owner).size()),
                    message + messages_[static_cast<size_t>(owner)].size());
   }
 }

@@ -18,6 +18,7 @@
 #include "compute/routing_operations.h"
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/blocks_of_message.h"
+#include "embedding/exchange/step_scratch.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -25,7 +26,8 @@ namespace shardrec::embedding {
 
 // One block of one outgoing message.
 struct SentBlock : compute::SentBags {
-  int64_t rows = 0;  // in the output and gradient messages: bags, or ids of a sequence
+  uint32_t number = 0;  // among those of its owner
+  int64_t rows = 0;     // in the output and gradient messages: bags, or ids of a sequence
 
   // Rows of the output message: of a sequence, one per different id where they travelled once.
   int64_t answers(bool sequence) const { return sequence && unique != 0 ? unique : rows; }
@@ -34,7 +36,7 @@ struct SentBlock : compute::SentBags {
 class RoutedBatch {
  public:
   // weight_gradient: option of the lookup; the intervals of pooled features are then kept too.
-  RoutedBatch(const Layout& layout, bool weight_gradient,
+  RoutedBatch(const Layout& layout, bool weight_gradient, StepScratch& scratch,
               const std::shared_ptr<compute::Memory>& memory);
   RoutedBatch(const RoutedBatch&) = delete;
   RoutedBatch& operator=(const RoutedBatch&) = delete;
@@ -55,10 +57,12 @@ class RoutedBatch {
   std::span<const comm::ConstBytes> messages() const { return messages_; }
   // Blocks of the message to `owner`, as Layout::blocks_of(owner).
   BlocksOfMessage<SentBlock> blocks(int owner) const {
-    const size_t first = first_block_[static_cast<size_t>(owner)];
-    const size_t count = first_block_[static_cast<size_t>(owner) + 1] - first;
-    return {std::span(places_).subspan(first, count), blocks_, empty_blocks_};
+    return {
+        std::span(places_).subspan(layout_.first_block_of(owner), layout_.blocks_of(owner).size()),
+        blocks_, features_.size()};
   }
+  // Those that travel, in all messages.
+  size_t sent_blocks() const { return blocks_.size() - features_.size(); }
   int64_t ids_sent() const { return ids_sent_; }
 
   // Of a feature, 0 after a bad verdict.
@@ -86,11 +90,8 @@ class RoutedBatch {
 
  private:
   struct Feature {
-    int32_t table = 0;
     bool keeps_intervals = false;
-    compute::RowIntervals intervals;            // of its table
-    std::vector<uint32_t> blocks;               // that it goes to
-    std::vector<compute::BlockTarget> targets;  // as Routing::targets of its table
+    compute::RowIntervals intervals;  // of its table
   };
 
   void find_targets(int32_t table);
@@ -116,36 +117,38 @@ class RoutedBatch {
   const compute::RoutedIds& of(int32_t feature) const {
     return routed_[static_cast<size_t>(feature)];
   }
-  // Of block number b of the message to an owner.
-  BlockRecord record_of(int owner, size_t b) const;
   // Blocks of the message to an owner that travel.
-  size_t records_to(int owner) const {
-    return first_record_[static_cast<size_t>(owner) + 1] -
-           first_record_[static_cast<size_t>(owner)];
+  std::span<SentBlock> sent_to(int owner) {
+    const auto first = first_sent_.begin() + owner;
+    return std::span(blocks_).subspan(first[0], first[1] - first[0]);
   }
+  std::span<const SentBlock> sent_to(int owner) const {
+    const auto first = first_sent_.begin() + owner;
+    return std::span(blocks_).subspan(first[0], first[1] - first[0]);
+  }
+  size_t index_of(const SentBlock& sent) const {
+    return static_cast<size_t>(&sent - blocks_.data());
+  }
+  const Block& block_of(int owner, const SentBlock& sent) const {
+    return layout_.blocks_of(owner)[sent.number];
+  }
+  BlockRecord record_of(int owner, const SentBlock& sent) const;
   bool weighted(const Block& block) const { return weighted_ && !block.sequence; }
 
   const Layout& layout_;
+  StepScratch& scratch_;
   bool weight_gradient_;
-  std::vector<size_t> first_block_;   // by owner, into what is by block
-  std::vector<size_t> first_record_;  // by owner, into blocks_
+  std::vector<size_t> first_sent_;  // by owner, into blocks_
   std::vector<Feature> features_;
   bool has_blocks_ = false;  // has the batch?
   bool weighted_ = false;    // is it?
   // By feature: what the operations are given, and what they found.
   std::vector<compute::RoutedIds> routed_;
   std::vector<compute::CheckedIds> checked_;
-  // By block.
-  std::vector<compute::BlockCount> counts_;
-  std::vector<compute::BlockSections> sections_;
-  std::vector<BlockPlace> places_;
-  std::vector<SentBlock> blocks_;  // that travel
-  // By feature: what stands for its blocks that do not, and its chunk_rows and chunk_ids.
-  std::vector<SentBlock> empty_blocks_;
-  std::vector<uint32_t*> empty_chunks_;
-  // While messages are deduplicated, which they are not in one process; else none. unique_: by block.
-  std::vector<compute::PlainBlock> plain_blocks_;
-  std::vector<int64_t> unique_;
+  std::vector<uint32_t> places_;  // by block: which of the following it has
+  // By feature, what stands for its blocks that do not travel; then those that do. Sections of the scratch are as these.
+  std::vector<SentBlock> blocks_;
+  SparseLength no_lengths_[1] = {};  // where nothing is written
   std::vector<compute::DeduplicatedBlocks> deduplicated_;
   // By owner.
   std::vector<comm::ConstBytes> messages_;

@@ -9,6 +9,7 @@
 #include "compute/backend.h"
 #include "embedding/exchange/exchange.h"
 #include "embedding/exchange/ordered_channel.h"
+#include "embedding/exchange/step_scratch.h"
 #include "embedding/tables/counters.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/options.h"
@@ -28,6 +29,7 @@ struct StepContext {
   Counters& counters;
   OrderedChannel& ordered;
   SnapshotPlace& snapshot;  // asked before rows change
+  StepScratch& scratch;
 
   compute::Backend& backend() const { return bodies.backend(); }
   const plan::Model& model() const { return layout.model(); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/memory.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -21,37 +22,29 @@ const float* floats_at(comm::ConstBytes message, size_t byte) {
 
 }  // namespace
 
-OutputAssembly::OutputAssembly(const Layout& layout, const std::shared_ptr<compute::Memory>& memory)
-    : layout_(layout), chunk_sums_memory_(memory) {
-  size_t sources = 0;
-  size_t addends = 0;
+OutputAssembly::OutputAssembly(const Layout& layout, StepScratch& scratch,
+                               const std::shared_ptr<compute::Memory>& memory)
+    : layout_(layout), scratch_(scratch), chunk_sums_memory_(memory) {
   size_t nodes = 0;
   for (size_t f = 0; f < layout.model().features.size(); ++f) {
-    const TableLayout& table = layout.table(layout.model().features[f].table);
-    first_source_.push_back(sources);
-    sources += table.parts.size();
+    const int32_t table = layout.model().features[f].table;
+    const auto& features = layout.table(table).features;
     const auto feature = static_cast<int32_t>(f);
     const auto number = static_cast<size_t>(
-        std::lower_bound(table.features.begin(), table.features.end(), feature) -
-        table.features.begin());
-    for (const Segment& segment : table.segments) {
-      columns_.push_back({feature, number, &segment, addends, nodes});
-      addends += segment.addends.size();
+        std::lower_bound(features.begin(), features.end(), feature) - features.begin());
+    for (const Segment& segment : layout.segments(table)) {
+      columns_.push_back(
+          {.feature = feature, .number = number, .segment = &segment, .first_node = nodes});
       nodes += segment.nodes.size();
     }
   }
-  sources_.resize(sources);
-  direct_.resize(sources);
-  addends_.resize(addends);
   nodes_.resize(nodes);
+  node_ends_.resize(nodes);
   pooled_.reserve(columns_.size());
   sequences_.reserve(columns_.size());
   for (const Columns& columns : columns_) {
     const Segment& segment = *columns.segment;
     for (size_t n = 0; n < segment.nodes.size(); ++n) {
-      const size_t begin = segment.node_begin(n);
-      nodes_[columns.first_node + n].addends =
-          addends_of(columns).subspan(begin, segment.node_end(n) - begin);
       if (layout.sums_on_nodes() && segment.nodes[n] != layout.node_of(layout.rank()) &&
           layout.sums_segment(columns.feature, segment, n)) {
         sums_.push_back({&columns, n});
@@ -65,6 +58,9 @@ OutputAssembly::OutputAssembly(const Layout& layout, const std::shared_ptr<compu
 
 void OutputAssembly::open(const RoutedBatch& routed, std::span<const uint8_t> direct,
                           std::span<const comm::ConstBytes> messages) {
+  scratch_.rows.clear();
+  core::reserve_with_slack(scratch_.rows, routed.sent_blocks());
+  scratch_.rows.resize(routed.sent_blocks());
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const comm::ConstBytes message = messages[static_cast<size_t>(owner)];
     const auto blocks = layout_.blocks_of(owner);
@@ -73,39 +69,65 @@ void OutputAssembly::open(const RoutedBatch& routed, std::span<const uint8_t> di
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       if (!layout_.answers(part, layout_.rank())) continue;
-      const auto& parts = layout_.table(part.table).parts;
-      const auto k = static_cast<size_t>(
-          std::lower_bound(parts.begin(), parts.end(), blocks[b].part) - parts.begin());
-      const size_t source = first_source_[static_cast<size_t>(blocks[b].feature)] + k;
-      sources_[source] = nullptr;
-      direct_[source] = owner == layout_.rank() && direct[b] != 0 ? 1 : 0;
-      if (direct_[source] != 0 || layout_.goes_by_node(blocks[b], layout_.rank())) continue;
+      if (owner == layout_.rank() && direct[b] != 0) continue;
+      if (layout_.goes_by_node(blocks[b], layout_.rank())) continue;
       const size_t bytes = rows_bytes(sent[b].answers(blocks[b].sequence), part.width);
-      if (bytes != 0) sources_[source] = floats_at(message, at);
+      if (bytes == 0) continue;
+      scratch_.rows[sent.number(b)] = floats_at(message, at);
       at += bytes;
     }
     check_size(owner, "an output message", message.size(), at);
   }
-  fill_addends(routed);
+  fill_addends(routed, direct);
 }
 
-void OutputAssembly::fill_addends(const RoutedBatch& routed) {
-  for (const Columns& columns : columns_) {
-    const auto feature = static_cast<size_t>(columns.feature);
-    const std::vector<int32_t>& parts =
-        layout_.table(layout_.model().features[feature].table).parts;
-    const std::vector<Addend>& addends = columns.segment->addends;
-    for (size_t a = 0; a < addends.size(); ++a) {
-      const int32_t part = parts[static_cast<size_t>(addends[a].part)];
-      const Part& about = layout_.parts()[static_cast<size_t>(part)];
-      const auto block = static_cast<size_t>(layout_.block_of(part, columns.number));
-      const float* const rows =
-          sources_[first_source_[feature] + static_cast<size_t>(addends[a].part)];
-      addends_[columns.first_addend + a] = {&routed.blocks(about.owner)[block],
-                                            rows == nullptr ? nullptr : rows + addends[a].offset,
-                                            about.width};
+// Calls visit(addend) for those of a node of a segment. Of many parts most have nothing of a batch: they are left out,
+// but of a sequence, whose addends are told by their place.
+template <class Visit>
+void OutputAssembly::for_each_addend(const RoutedBatch& routed, const Columns& columns, size_t node,
+                                     Visit visit) const {
+  const Segment& segment = *columns.segment;
+  const int32_t table = layout_.model().features[static_cast<size_t>(columns.feature)].table;
+  const bool all = layout_.is_sequence(columns.feature);
+  for (size_t a = segment.node_begin(node); a < segment.node_end(node); ++a) {
+    const Addend& addend = segment.addends[a];
+    const int32_t part = layout_.table(table).parts[static_cast<size_t>(addend.part)];
+    const Part& about = layout_.parts()[static_cast<size_t>(part)];
+    const auto block = static_cast<size_t>(layout_.block_of(part, columns.number));
+    const auto sent = routed.blocks(about.owner);
+    if (sent[block].rows == 0 && !all) continue;
+    const float* const rows =
+        sent.holds_nothing(block) ? nullptr : scratch_.rows[sent.number(block)];
+    visit(compute::SentRows{&sent[block], rows == nullptr ? nullptr : rows + addend.offset,
+                            about.width});
+  }
+}
+
+void OutputAssembly::fill_addends(const RoutedBatch& routed, std::span<const uint8_t> direct) {
+  addends_.clear();
+  for (Columns& columns : columns_) {
+    columns.first_addend = addends_.size();
+    columns.direct = is_direct(columns, direct);
+    for (size_t n = 0; n < columns.segment->nodes.size(); ++n) {
+      for_each_addend(routed, columns, n,
+                      [&](const compute::SentRows& addend) { addends_.push_back(addend); });
+      node_ends_[columns.first_node + n] = addends_.size();
     }
   }
+  // Nothing is added any more, so that addends stay where they are.
+  size_t first = 0;
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    nodes_[n] = {.addends = std::span(addends_).subspan(first, node_ends_[n] - first)};
+    first = node_ends_[n];
+  }
+}
+
+bool OutputAssembly::is_direct(const Columns& columns, std::span<const uint8_t> direct) const {
+  const Addend& addend = columns.segment->addends[0];
+  const int32_t table = layout_.model().features[static_cast<size_t>(columns.feature)].table;
+  const int32_t part = layout_.table(table).parts[static_cast<size_t>(addend.part)];
+  return layout_.parts()[static_cast<size_t>(part)].owner == layout_.rank() &&
+         direct[static_cast<size_t>(layout_.block_of(part, columns.number))] != 0;
 }
 
 void OutputAssembly::open_sums(const RoutedBatch& routed,
@@ -140,18 +162,13 @@ void OutputAssembly::open_sums(const RoutedBatch& routed,
   }
 }
 
-bool OutputAssembly::is_direct(const Columns& columns) const {
-  return direct_[first_source_[static_cast<size_t>(columns.feature)] +
-                 static_cast<size_t>(columns.segment->addends[0].part)] != 0;
-}
-
 void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
                               compute::Backend& backend, const OutputView& out) {
   pooled_.clear();
   sequences_.clear();
   for (const Columns& columns : columns_) {
     const int32_t output_of = layout_.output().output[static_cast<size_t>(columns.feature)];
-    if (output_of != output || is_direct(columns)) continue;
+    if (output_of != output || columns.direct) continue;
     if (output == 0) {
       pooled_.push_back(pooled_output(routed, expansion, columns, out));
     } else {
@@ -185,14 +202,15 @@ compute::SequenceOutput OutputAssembly::sequence_output(const RoutedBatch& route
                                                         const Columns& columns,
                                                         const OutputView& out) const {
   const auto intervals = routed.intervals(columns.feature);
-  return {.addends = addends_of(columns),
-          .ids = routed.items(columns.feature),
-          .intervals = intervals.empty() ? nullptr : intervals.data(),
-          .addend_of = columns.segment->addend_of,
-          .cols = columns.segment->cols,
-          .out = out.column(columns.segment->col),
-          .out_element = out.element,
-          .out_stride = static_cast<size_t>(out.stride)};
+  return {
+      .addends = std::span(addends_).subspan(columns.first_addend, columns.segment->addends.size()),
+      .ids = routed.items(columns.feature),
+      .intervals = intervals.empty() ? nullptr : intervals.data(),
+      .addend_of = columns.segment->addend_of,
+      .cols = columns.segment->cols,
+      .out = out.column(columns.segment->col),
+      .out_element = out.element,
+      .out_stride = static_cast<size_t>(out.stride)};
 }
 
 }  // namespace shardrec::embedding

@@ -14,6 +14,7 @@
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/route.h"
+#include "embedding/exchange/step_scratch.h"
 #include "embedding/tables/layout.h"
 
 namespace shardrec::embedding {
@@ -21,7 +22,8 @@ namespace shardrec::embedding {
 // Adds the partial sums of the rank's own bags and writes outputs.
 class OutputAssembly {
  public:
-  OutputAssembly(const Layout& layout, const std::shared_ptr<compute::Memory>& memory);
+  OutputAssembly(const Layout& layout, StepScratch& scratch,
+                 const std::shared_ptr<compute::Memory>& memory);
 
   // messages: one per owner, as PartialSums wrote them; they and the routed batch are read until
   // the next call. direct: by own block, is it written by DirectLookup? Throws CORRUPT_DATA when a
@@ -44,8 +46,9 @@ class OutputAssembly {
     int32_t feature = 0;
     size_t number = 0;  // of the feature among those of its table
     const Segment* segment = nullptr;
-    size_t first_addend = 0;  // into addends_
     size_t first_node = 0;    // into nodes_
+    size_t first_addend = 0;  // of the batch, into addends_
+    bool direct = false;      // is it written by DirectLookup? Then it has one addend
   };
   // What a node has of them comes as one sum.
   struct Sum {
@@ -53,27 +56,23 @@ class OutputAssembly {
     size_t node = 0;  // of the segment
   };
 
-  std::span<const compute::SentRows> addends_of(const Columns& columns) const {
-    return {addends_.data() + columns.first_addend, columns.segment->addends.size()};
-  }
-  void fill_addends(const RoutedBatch& routed);
-  // Is a segment of a feature written by DirectLookup? Then it has one addend.
-  bool is_direct(const Columns& columns) const;
+  template <class Visit>
+  void for_each_addend(const RoutedBatch& routed, const Columns& columns, size_t node,
+                       Visit visit) const;
+  void fill_addends(const RoutedBatch& routed, std::span<const uint8_t> direct);
+  bool is_direct(const Columns& columns, std::span<const uint8_t> direct) const;
   compute::PooledOutput pooled_output(const RoutedBatch& routed, const Expansion& expansion,
                                       const Columns& columns, const OutputView& out) const;
   compute::SequenceOutput sequence_output(const RoutedBatch& routed, const Columns& columns,
                                           const OutputView& out) const;
 
   const Layout& layout_;
-  std::vector<size_t> first_source_;  // by feature
-  // By feature, then by part of its table: where its block stands in the owner's message, null where it does
-  // not; and is it written by DirectLookup?
-  std::vector<const float*> sources_;
-  std::vector<uint8_t> direct_;
+  StepScratch& scratch_;
   std::vector<Columns> columns_;  // by feature, then segment
   std::vector<compute::SentRows> addends_;
   std::vector<compute::NodeRows> nodes_;
-  std::vector<Sum> sums_;  // none where nothing is added up on nodes
+  std::vector<size_t> node_ends_;  // by node, of its addends
+  std::vector<Sum> sums_;          // none where nothing is added up on nodes
   compute::Buffer chunk_sums_memory_;
   std::vector<compute::NodeSumCount> sum_counts_;  // by sum
   std::vector<int64_t> sum_rows_;                  // by sum

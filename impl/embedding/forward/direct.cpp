@@ -12,7 +12,7 @@ DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
     const TableLayout& table = layout.table(part.table);
     // A sequence is direct where all of its ids come here.
     bool direct = !blocks[b].sequence || table.whole;
-    for (const Segment& segment : table.segments) {
+    for (const Segment& segment : layout.segments(part.table)) {
       const bool adds =
           std::any_of(segment.addends.begin(), segment.addends.end(), [&](const Addend& addend) {
             return table.parts[static_cast<size_t>(addend.part)] == blocks[b].part;

@@ -11,7 +11,7 @@ Forward::Forward(const StepContext& context)
       exchange_(context.make_exchange(ExchangeKind::kOutput, "forward")),
       codec_(make_codec(context.layout, context.options.forward_compression, context.bodies,
                         context.counters.saturated)),
-      assembly_(context.layout, context.backend().memory()) {
+      assembly_(context.layout, context.scratch, context.backend().memory()) {
   if (context.layout.sums_on_nodes()) on_nodes_ = std::make_unique<OnNodes>(context);
 }
 

@@ -43,7 +43,7 @@ NodeSums::NodeSums(const Layout& layout)
     const auto k = static_cast<size_t>(
         std::lower_bound(table.features.begin(), table.features.end(), feature) -
         table.features.begin());
-    for (const Segment& segment : table.segments) {
+    for (const Segment& segment : layout.segments(layout.model().features[f].table)) {
       for (size_t n = 0; n < segment.nodes.size(); ++n) {
         if (segment.nodes[n] != node || !layout.sums_segment(feature, segment, n)) continue;
         Sum& sum = sums_.emplace_back();

@@ -78,7 +78,7 @@ class Targets {
     for (auto t = static_cast<size_t>(routing.first_target[interval]);
          t < static_cast<size_t>(routing.first_target[interval + 1]); ++t) {
       const auto receiver = static_cast<size_t>(routing.targets[t]);
-      const int32_t target = of_part_[static_cast<size_t>(table_.receivers[receiver])];
+      const int32_t target = of_part_[static_cast<size_t>(table_.parts[receiver])];
       if (target >= 0) visit(target);
     }
   }

@@ -28,7 +28,7 @@ class RoutingFamily final : public RoutingOperations {
                  std::span<BlockCount> counts) override {
     routing_.count(features, checked, counts, context_);
   }
-  void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+  void write_ids(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
                  std::span<CheckedIds> checked) override {
     routing_.write(features, blocks, checked, context_);
   }

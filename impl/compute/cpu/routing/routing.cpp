@@ -11,16 +11,21 @@ namespace {
 // Ids of one piece.
 constexpr int64_t kPieceIds = int64_t{1} << 15;
 
-CheckedIds count_feature(const RoutedIds& feature, std::span<BlockWriter> writers) {
-  if (feature.intervals == nullptr) return count_whole(feature, writers);
-  return is_streams(feature) ? count_streams(feature, writers) : count_cut(feature, writers);
+CheckedIds count_feature(const RoutedIds& feature, const BlockCounts& counts) {
+  if (feature.intervals == nullptr) return count_whole(feature, counts.counts);
+  return is_streams(feature) ? count_streams(feature, counts.counts) : count_cut(feature, counts);
 }
 
-void write_feature(const RoutedIds& feature, int64_t out_of_range, std::span<BlockWriter> writers) {
+void write_feature(const RoutedIds& feature, int64_t out_of_range, const WrittenBlocks& blocks,
+                   std::span<WriteCursor> cursors) {
   if (feature.intervals == nullptr) {
-    return write_whole(feature, !writes_in_pieces(feature), out_of_range, writers);
+    return write_whole(feature, !writes_in_pieces(feature), out_of_range, blocks);
   }
-  is_streams(feature) ? write_streams(feature, writers) : write_cut(feature, writers);
+  is_streams(feature) ? write_streams(feature, blocks) : write_cut(feature, blocks, cursors);
+}
+
+bool is_cut(const RoutedIds& feature) {
+  return feature.intervals != nullptr && !is_streams(feature);
 }
 
 // Looks at the ids that were not checked one by one.
@@ -43,12 +48,10 @@ WrongInteger first_wrong(const RoutedIds& feature) {
 
 void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
                       std::span<BlockCount> counts, const Context& context) {
-  writers_.assign(counts.size(), {});
+  std::ranges::fill(counts, BlockCount{});
+  if (std::ranges::any_of(features, is_cut)) last_bags_.assign(counts.size(), 0);
   for_each_task(features.size(), context,
-                [&](size_t f) { checked[f] = count_feature(features[f], writers_); });
-  for (size_t b = 0; b < counts.size(); ++b) {
-    counts[b] = {writers_[b].ids_done, writers_[b].bags_done};
-  }
+                [&](size_t f) { checked[f] = count_feature(features[f], {counts, last_bags_}); });
   // What else there is comes out now too, for it may stand before.
   if (std::ranges::any_of(checked, [](const CheckedIds& c) { return c.wrong.position >= 0; })) {
     find_wrong(features, checked);
@@ -72,18 +75,21 @@ void IdRouting::cut_pieces(std::span<const RoutedIds> features) {
   }
 }
 
-void IdRouting::write(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+void IdRouting::write(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
                       std::span<CheckedIds> checked, const Context& context) {
-  writers_.resize(blocks.size());
-  for (size_t b = 0; b < blocks.size(); ++b) writers_[b] = {blocks[b]};
+  cursors_.clear();
+  if (std::ranges::any_of(features, is_cut)) {
+    core::reserve_with_slack(cursors_, blocks.sections().size());
+    cursors_.resize(blocks.sections().size());
+  }
   cut_pieces(features);
   for_each_task(pieces_.size(), context, [&](size_t p) {
     Piece& piece = pieces_[p];
     const RoutedIds& feature = features[piece.feature];
     if (piece.last == 0) {
-      write_feature(feature, checked[piece.feature].out_of_range, writers_);
+      write_feature(feature, checked[piece.feature].out_of_range, blocks, cursors_);
     } else {
-      piece.good = narrow_ids(feature, piece.first, piece.last, writers_, context.kernels);
+      piece.good = narrow_ids(feature, piece.first, piece.last, blocks, context.kernels);
     }
   });
   if (!std::ranges::all_of(pieces_, &Piece::good)) find_wrong(features, checked);

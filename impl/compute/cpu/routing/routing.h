@@ -13,19 +13,25 @@
 
 namespace shardrec::compute::cpu {
 
-// A block while it is counted or written.
-struct BlockWriter : BlockSections {
-  int64_t ids_done = 0;
-  int64_t bags_done = 0;
-  int64_t last_sample = -1;
-  int64_t next_chunk = 0;
+// What blocks get, counted id by id: last_bag is one more than the last bag that a block got ids of; 0: none.
+struct BlockCounts {
+  std::span<BlockCount> counts;
+  std::span<uint32_t> last_bag;
+};
+
+// How far sections have been written. last_bag: as BlockCounts has it.
+struct WriteCursor {
+  uint32_t ids = 0;
+  uint32_t bags = 0;
+  uint32_t last_bag = 0;
+  uint32_t next_chunk = 0;
 };
 
 class IdRouting {
  public:
   void count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
              std::span<BlockCount> counts, const Context& context);
-  void write(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+  void write(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
              std::span<CheckedIds> checked, const Context& context);
 
  private:
@@ -39,7 +45,8 @@ class IdRouting {
   };
   void cut_pieces(std::span<const RoutedIds> features);
 
-  std::vector<BlockWriter> writers_;  // by block
+  std::vector<uint32_t> last_bags_;   // by block
+  std::vector<WriteCursor> cursors_;  // by sections
   std::vector<Piece> pieces_;
 };
 
@@ -57,17 +64,18 @@ inline bool is_streams(const RoutedIds& feature) {
 // The first id that the policy refuses.
 WrongInteger first_wrong(const RoutedIds& feature);
 
-// Of one feature. writers: of all blocks; where a feature is counted, their counts are 0.
-CheckedIds count_whole(const RoutedIds& feature, std::span<BlockWriter> writers);
-CheckedIds count_cut(const RoutedIds& feature, std::span<BlockWriter> writers);
-CheckedIds count_streams(const RoutedIds& feature, std::span<BlockWriter> writers);
+// Of one feature. counts: of all blocks, 0 before.
+CheckedIds count_whole(const RoutedIds& feature, std::span<BlockCount> counts);
+CheckedIds count_cut(const RoutedIds& feature, const BlockCounts& counts);
+CheckedIds count_streams(const RoutedIds& feature, std::span<BlockCount> counts);
 // out_of_range: of the ids. Without with_ids, everything but the ids is written.
 void write_whole(const RoutedIds& feature, bool with_ids, int64_t out_of_range,
-                 std::span<const BlockWriter> writers);
-void write_cut(const RoutedIds& feature, std::span<BlockWriter> writers);
-void write_streams(const RoutedIds& feature, std::span<const BlockWriter> writers);
+                 const WrittenBlocks& blocks);
+void write_cut(const RoutedIds& feature, const WrittenBlocks& blocks,
+               std::span<WriteCursor> cursors);
+void write_streams(const RoutedIds& feature, const WrittenBlocks& blocks);
 // Writes ids [first, last) of a feature that writes_in_pieces. Are all of them in range?
-bool narrow_ids(const RoutedIds& feature, int64_t first, int64_t last,
-                std::span<const BlockWriter> writers, const Kernels& kernels);
+bool narrow_ids(const RoutedIds& feature, int64_t first, int64_t last, const WrittenBlocks& blocks,
+                const Kernels& kernels);
 
 }  // namespace shardrec::compute::cpu

@@ -8,7 +8,7 @@ namespace shardrec::compute::cpu {
 namespace {
 
 template <class Id>
-CheckedIds count_ids(const RoutedIds& feature, const Id* ids, std::span<BlockWriter> writers) {
+CheckedIds count_ids(const RoutedIds& feature, const Id* ids, const BlockCounts& counts) {
   const RowIntervals& intervals = *feature.intervals;
   CheckedIds checked;
   int64_t i = 0;
@@ -27,10 +27,11 @@ CheckedIds count_ids(const RoutedIds& feature, const Id* ids, std::span<BlockWri
       const size_t interval = interval_of(intervals, row);
       for (int32_t n = intervals.first_target[interval]; n < intervals.first_target[interval + 1];
            ++n) {
-        BlockWriter& writer = writers[feature.targets[static_cast<size_t>(n)].block];
-        ++writer.ids_done;
-        writer.bags_done += writer.last_sample != sample;
-        writer.last_sample = sample;
+        const size_t block = feature.targets[static_cast<size_t>(n)].block;
+        const auto bag = static_cast<uint32_t>(sample) + 1;
+        ++counts.counts[block].ids;
+        counts.counts[block].bags += counts.last_bag[block] != bag;
+        counts.last_bag[block] = bag;
       }
     }
     if (feature.kept_lengths != nullptr) feature.kept_lengths[sample] = kept;
@@ -39,23 +40,25 @@ CheckedIds count_ids(const RoutedIds& feature, const Id* ids, std::span<BlockWri
 }
 
 // Rows and ids before each chunk up to that of an item are known when its first row is written.
-void reach(BlockWriter& writer, int64_t item, int64_t rows_before) {
-  for (; writer.next_chunk * kChunk <= item; ++writer.next_chunk) {
-    writer.chunk_rows[writer.next_chunk] = static_cast<uint32_t>(rows_before);
-    writer.chunk_ids[writer.next_chunk] = static_cast<uint32_t>(writer.ids_done);
+void reach(const BlockSections& to, WriteCursor& cursor, int64_t item, uint32_t rows_before) {
+  for (; cursor.next_chunk * kChunk <= item; ++cursor.next_chunk) {
+    to.chunk_rows[cursor.next_chunk] = rows_before;
+    to.chunk_ids[cursor.next_chunk] = cursor.ids;
   }
 }
 
 template <class WireId, class Id>
-void write_ids(const RoutedIds& feature, const Id* ids, std::span<BlockWriter> writers) {
+void write_ids(const RoutedIds& feature, const Id* ids, const WrittenBlocks& blocks,
+               std::span<WriteCursor> cursors) {
   const RowIntervals& intervals = *feature.intervals;
   for (const uint32_t block : feature.blocks) {
-    if (uint32_t* const dense = writers[block].dense_lengths; dense != nullptr) {
+    if (uint32_t* const dense = blocks[block].dense_lengths; dense != nullptr) {
       std::memset(dense, 0, static_cast<size_t>(feature.bags) * sizeof(uint32_t));
     }
   }
   int64_t i = 0;
   for (int64_t sample = 0; sample < feature.bags; ++sample) {
+    const auto bag = static_cast<uint32_t>(sample) + 1;
     for (const int64_t bag_end = i + feature.lengths[sample]; i < bag_end; ++i) {
       const int64_t row = row_for(ids[i], feature.rows, feature.policy);
       if (row < 0) {
@@ -67,45 +70,47 @@ void write_ids(const RoutedIds& feature, const Id* ids, std::span<BlockWriter> w
       for (int32_t n = intervals.first_target[interval]; n < intervals.first_target[interval + 1];
            ++n) {
         const BlockTarget& target = feature.targets[static_cast<size_t>(n)];
-        BlockWriter& writer = writers[target.block];
-        if (feature.sequence) reach(writer, i, writer.ids_done);
-        if (writer.last_sample != sample) {
-          if (!feature.sequence) reach(writer, sample, writer.bags_done);
-          if (writer.sparse_lengths != nullptr) {
-            writer.sparse_lengths[writer.bags_done] = {static_cast<uint32_t>(sample), 0};
+        const size_t place = blocks.place(target.block);
+        const BlockSections& to = blocks.sections()[place];
+        WriteCursor& cursor = cursors[place];
+        if (feature.sequence) reach(to, cursor, i, cursor.ids);
+        if (cursor.last_bag != bag) {
+          if (!feature.sequence) reach(to, cursor, sample, cursor.bags);
+          if (to.sparse_lengths != nullptr) {
+            to.sparse_lengths[cursor.bags] = {static_cast<uint32_t>(sample), 0};
           }
-          ++writer.bags_done;
-          writer.last_sample = sample;
+          ++cursor.bags;
+          cursor.last_bag = bag;
         }
-        if (writer.sparse_lengths != nullptr) {
-          ++writer.sparse_lengths[writer.bags_done - 1].count;
+        if (to.sparse_lengths != nullptr) {
+          ++to.sparse_lengths[cursor.bags - 1].count;
         } else {
-          ++writer.dense_lengths[sample];
+          ++to.dense_lengths[sample];
         }
-        static_cast<WireId*>(writer.ids)[writer.ids_done] = static_cast<WireId>(row - target.row);
-        if (writer.weights != nullptr) {
-          writer.weights[writer.ids_done] = feature.weights[feature.first + i];
-        }
-        ++writer.ids_done;
+        static_cast<WireId*>(to.ids)[cursor.ids] = static_cast<WireId>(row - target.row);
+        if (to.weights != nullptr) to.weights[cursor.ids] = feature.weights[feature.first + i];
+        ++cursor.ids;
       }
     }
   }
   for (const uint32_t block : feature.blocks) {
-    BlockWriter& writer = writers[block];
-    reach(writer, feature.chunks() * kChunk, feature.sequence ? writer.ids_done : writer.bags_done);
+    WriteCursor& cursor = cursors[blocks.place(block)];
+    reach(blocks[block], cursor, feature.chunks() * kChunk,
+          feature.sequence ? cursor.ids : cursor.bags);
   }
 }
 
 }  // namespace
 
-CheckedIds count_cut(const RoutedIds& feature, std::span<BlockWriter> writers) {
-  return with_ids(feature, [&](const auto* ids) { return count_ids(feature, ids, writers); });
+CheckedIds count_cut(const RoutedIds& feature, const BlockCounts& counts) {
+  return with_ids(feature, [&](const auto* ids) { return count_ids(feature, ids, counts); });
 }
 
-void write_cut(const RoutedIds& feature, std::span<BlockWriter> writers) {
+void write_cut(const RoutedIds& feature, const WrittenBlocks& blocks,
+               std::span<WriteCursor> cursors) {
   with_ids(feature, [&](const auto* ids) {
-    feature.writes_64 ? write_ids<int64_t>(feature, ids, writers)
-                      : write_ids<int32_t>(feature, ids, writers);
+    feature.writes_64 ? write_ids<int64_t>(feature, ids, blocks, cursors)
+                      : write_ids<int32_t>(feature, ids, blocks, cursors);
   });
 }
 

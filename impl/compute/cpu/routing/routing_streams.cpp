@@ -43,14 +43,14 @@ struct Stream {
 };
 
 // The first target of each stream is written, the others are copies.
-const BlockWriter& first_block(const RoutedIds& feature, size_t stream,
-                               std::span<const BlockWriter> writers) {
+const BlockSections& first_block(const RoutedIds& feature, size_t stream,
+                                 const WrittenBlocks& blocks) {
   const auto target = static_cast<size_t>(feature.intervals->first_target[stream]);
-  return writers[feature.targets[target].block];
+  return blocks[feature.targets[target].block];
 }
 
 template <class Id>
-CheckedIds count_ids(const RoutedIds& feature, const Id* ids, std::span<BlockWriter> writers) {
+CheckedIds count_ids(const RoutedIds& feature, const Id* ids, std::span<BlockCount> of_blocks) {
   const RowIntervals& intervals = *feature.intervals;
   std::array<BlockCount, kMostStreams> counts;
   CheckedIds checked;
@@ -80,9 +80,7 @@ CheckedIds count_ids(const RoutedIds& feature, const Id* ids, std::span<BlockWri
   });
   for (size_t s = 0; s < intervals.count(); ++s) {
     for (int32_t n = intervals.first_target[s]; n < intervals.first_target[s + 1]; ++n) {
-      BlockWriter& writer = writers[feature.targets[static_cast<size_t>(n)].block];
-      writer.ids_done = counts[s].ids;
-      writer.bags_done = counts[s].bags;
+      of_blocks[feature.targets[static_cast<size_t>(n)].block] = counts[s];
     }
   }
   return checked;
@@ -91,9 +89,9 @@ CheckedIds count_ids(const RoutedIds& feature, const Id* ids, std::span<BlockWri
 // What the first block of a stream holds, to the others.
 template <class WireId>
 void copy_stream(const RoutedIds& feature, size_t stream, uint32_t bags,
-                 std::span<const BlockWriter> writers) {
+                 const WrittenBlocks& blocks) {
   const RowIntervals& intervals = *feature.intervals;
-  const BlockWriter& from = first_block(feature, stream, writers);
+  const BlockSections& from = first_block(feature, stream, blocks);
   const auto chunks = static_cast<size_t>(feature.chunks());
   const auto ids = static_cast<size_t>(from.chunk_ids[chunks]);
   const auto copy = [](const auto* source, auto* out, size_t elements) {
@@ -101,7 +99,8 @@ void copy_stream(const RoutedIds& feature, size_t stream, uint32_t bags,
   };
   for (int32_t n = intervals.first_target[stream] + 1; n < intervals.first_target[stream + 1];
        ++n) {
-    const BlockWriter& to = writers[feature.targets[static_cast<size_t>(n)].block];
+    const BlockSections& to = blocks[feature.targets[static_cast<size_t>(n)].block];
+    if (&to == &from) continue;
     copy(from.dense_lengths, to.dense_lengths, static_cast<size_t>(feature.bags));
     copy(from.sparse_lengths, to.sparse_lengths, bags);
     copy(static_cast<const WireId*>(from.ids), static_cast<WireId*>(to.ids), ids);
@@ -112,11 +111,11 @@ void copy_stream(const RoutedIds& feature, size_t stream, uint32_t bags,
 }
 
 template <class WireId, class Id>
-void write_ids(const RoutedIds& feature, const Id* ids, std::span<const BlockWriter> writers) {
+void write_ids(const RoutedIds& feature, const Id* ids, const WrittenBlocks& blocks) {
   const size_t count = feature.intervals->count();
   std::array<Stream<WireId>, kMostStreams> streams;
   for (size_t s = 0; s < count; ++s) {
-    const BlockWriter& block = first_block(feature, s, writers);
+    const BlockSections& block = first_block(feature, s, blocks);
     streams[s] = {.ids = static_cast<WireId*>(block.ids),
                   .weights = block.weights,
                   .row = feature.intervals->cuts[s],
@@ -128,7 +127,7 @@ void write_ids(const RoutedIds& feature, const Id* ids, std::span<const BlockWri
   }
   const auto note_chunk = [&](int64_t chunk) {
     for (size_t s = 0; s < count; ++s) {
-      const BlockWriter& block = first_block(feature, s, writers);
+      const BlockSections& block = first_block(feature, s, blocks);
       block.chunk_rows[chunk] = streams[s].bags;
       block.chunk_ids[chunk] =
           static_cast<uint32_t>(streams[s].ids - static_cast<WireId*>(block.ids));
@@ -172,19 +171,19 @@ void write_ids(const RoutedIds& feature, const Id* ids, std::span<const BlockWri
     weights != nullptr ? write(interval, std::true_type{}) : write(interval, std::false_type{});
   });
   note_chunk(feature.chunks());
-  for (size_t s = 0; s < count; ++s) copy_stream<WireId>(feature, s, streams[s].bags, writers);
+  for (size_t s = 0; s < count; ++s) copy_stream<WireId>(feature, s, streams[s].bags, blocks);
 }
 
 }  // namespace
 
-CheckedIds count_streams(const RoutedIds& feature, std::span<BlockWriter> writers) {
-  return with_ids(feature, [&](const auto* ids) { return count_ids(feature, ids, writers); });
+CheckedIds count_streams(const RoutedIds& feature, std::span<BlockCount> counts) {
+  return with_ids(feature, [&](const auto* ids) { return count_ids(feature, ids, counts); });
 }
 
-void write_streams(const RoutedIds& feature, std::span<const BlockWriter> writers) {
+void write_streams(const RoutedIds& feature, const WrittenBlocks& blocks) {
   with_ids(feature, [&](const auto* ids) {
-    feature.writes_64 ? write_ids<int64_t>(feature, ids, writers)
-                      : write_ids<int32_t>(feature, ids, writers);
+    feature.writes_64 ? write_ids<int64_t>(feature, ids, blocks)
+                      : write_ids<int32_t>(feature, ids, blocks);
   });
 }
 

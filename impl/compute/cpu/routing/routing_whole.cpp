@@ -19,7 +19,7 @@ void copy_ids(const RoutedIds& feature, const Id* ids, int64_t out_of_range, Wir
   }
 }
 
-void write_bags(const RoutedIds& feature, const BlockWriter& block) {
+void write_bags(const RoutedIds& feature, const BlockSections& block) {
   const uint32_t* const lengths = feature.lengths;
   const int64_t chunks = feature.chunks();
   if (block.dense_lengths != nullptr) {
@@ -52,7 +52,7 @@ void write_bags(const RoutedIds& feature, const BlockWriter& block) {
 
 }  // namespace
 
-CheckedIds count_whole(const RoutedIds& feature, std::span<BlockWriter> writers) {
+CheckedIds count_whole(const RoutedIds& feature, std::span<BlockCount> counts) {
   int64_t bad = 0;
   if (!writes_in_pieces(feature)) {
     bad = with_ids(feature, [&](const auto* ids) {
@@ -66,21 +66,19 @@ CheckedIds count_whole(const RoutedIds& feature, std::span<BlockWriter> writers)
   }
   int64_t bags = 0;
   for (int64_t sample = 0; sample < feature.bags; ++sample) bags += feature.lengths[sample] != 0;
-  for (const uint32_t block : feature.blocks) {
-    writers[block].ids_done = feature.count;
-    writers[block].bags_done = bags;
-  }
+  const BlockCount all{static_cast<uint32_t>(feature.count), static_cast<uint32_t>(bags)};
+  for (const uint32_t block : feature.blocks) counts[block] = all;
   return {.wrong = {}, .out_of_range = bad};
 }
 
-bool narrow_ids(const RoutedIds& feature, int64_t first, int64_t last,
-                std::span<const BlockWriter> writers, const Kernels& kernels) {
+bool narrow_ids(const RoutedIds& feature, int64_t first, int64_t last, const WrittenBlocks& blocks,
+                const Kernels& kernels) {
   const auto* ids = static_cast<const int64_t*>(feature.ids.data) + feature.first + first;
   const int64_t count = last - first;
   const int32_t* written = nullptr;
   bool good = true;
   for (const uint32_t block : feature.blocks) {
-    int32_t* const out = static_cast<int32_t*>(writers[block].ids) + first;
+    int32_t* const out = static_cast<int32_t*>(blocks[block].ids) + first;
     if (written == nullptr) {
       good = kernels.narrow_ids(ids, feature.rows, out, count);
       written = out;
@@ -92,9 +90,9 @@ bool narrow_ids(const RoutedIds& feature, int64_t first, int64_t last,
 }
 
 void write_whole(const RoutedIds& feature, bool with_ids, int64_t out_of_range,
-                 std::span<const BlockWriter> writers) {
+                 const WrittenBlocks& blocks) {
   for (const uint32_t b : feature.blocks) {
-    const BlockWriter& block = writers[b];
+    const BlockSections& block = blocks[b];
     if (with_ids) {
       cpu::with_ids(feature, [&](const auto* ids) {
         feature.writes_64 ? copy_ids(feature, ids, out_of_range, static_cast<int64_t*>(block.ids))

@@ -45,7 +45,7 @@ class RoutingFamily final : public RoutingOperations {
     return true;
   }
   // Every id has been checked by count_ids.
-  void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+  void write_ids(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
                  std::span<CheckedIds>) override {
     routing_.write(features, blocks);
   }

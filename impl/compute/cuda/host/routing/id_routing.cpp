@@ -14,6 +14,8 @@ static_assert(SHARDREC_CUDA_REFUSE == int{SHARDREC_OUT_OF_RANGE_ERROR} &&
 static_assert(kChunk % SHARDREC_CUDA_STRIP == 0);
 static_assert(sizeof(shardrec_cuda_checked_list) == 2 * sizeof(uint64_t));
 
+const WrittenBlocks kOnlyCounted{std::span<const BlockSections>()};
+
 const std::byte* first_id(const RoutedIds& feature) {
   return static_cast<const std::byte*>(feature.ids.data) +
          static_cast<size_t>(feature.first) *
@@ -73,7 +75,7 @@ bool IdRouting::are_counted(std::span<const RoutedIds> features, size_t blocks) 
          });
 }
 
-void IdRouting::list_feature(const Counted& counted, std::span<const BlockSections> blocks,
+void IdRouting::list_feature(const Counted& counted, const WrittenBlocks& blocks,
                              const int32_t* interval_blocks) {
   const RoutedIds& feature = counted.feature;
   list_blocks(counted, blocks);
@@ -108,7 +110,7 @@ void IdRouting::list_feature(const Counted& counted, std::span<const BlockSectio
 }
 
 // Where the blocks of a feature are written to, and what they add up to.
-void IdRouting::list_blocks(const Counted& counted, std::span<const BlockSections> blocks) {
+void IdRouting::list_blocks(const Counted& counted, const WrittenBlocks& blocks) {
   const RoutedIds& feature = counted.feature;
   const bool whole = feature.intervals == nullptr;
   written_.clear();
@@ -118,7 +120,7 @@ void IdRouting::list_blocks(const Counted& counted, std::span<const BlockSection
                                        : job_.block_sums + counted.first_block_sum +
                                              static_cast<int64_t>(b) * counted.strips;
     totals_[number] = {.begin = sums, .end = sums + counted.strips};
-    if (blocks.empty()) continue;
+    if (blocks.blocks() == 0) continue;
     const BlockSections& to = blocks[number];
     written_.push_back(
         {.row = whole ? 0 : interval_blocks_.first_rows()[counted.part.first_row + b],
@@ -145,8 +147,8 @@ size_t IdRouting::argument_bytes(std::span<const RoutedIds> features) const {
   return bytes;
 }
 
-// The arguments of an operation on the counted features. blocks: empty where they are only counted.
-void IdRouting::send(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+// The arguments of an operation on the counted features. blocks: none where they are only counted.
+void IdRouting::send(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
                      const LengthsOnDevice& lengths) {
   job_ = {};
   job_.strip_sums =
@@ -208,7 +210,7 @@ void IdRouting::enqueue_counting() {
 void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
                       std::span<BlockCount> counts) {
   measure(features, counts.size());
-  send(features, {});
+  send(features, kOnlyCounted);
   enqueue_counting();
   take_results(results_.fetch<uint64_t>(), checked, counts);
 }
@@ -216,7 +218,7 @@ void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds>
 void IdRouting::enqueue_count(std::span<const RoutedIds> features, size_t blocks,
                               const LengthsOnDevice& lengths) {
   measure(features, blocks);
-  send(features, {}, lengths);
+  send(features, kOnlyCounted, lengths);
   enqueue_counting();
   results_.send();
   results_.wait();
@@ -243,15 +245,15 @@ void IdRouting::take_results(std::span<const uint64_t> found, std::span<CheckedI
   }
   const auto of_blocks = found.subspan(2 * counted_.size());
   for (size_t b = 0; b < counts.size(); ++b) {
-    counts[b] = {.ids = static_cast<int64_t>(of_blocks[b] & UINT32_MAX),
-                 .bags = static_cast<int64_t>(of_blocks[b] >> 32)};
+    counts[b] = {.ids = static_cast<uint32_t>(of_blocks[b]),
+                 .bags = static_cast<uint32_t>(of_blocks[b] >> 32)};
   }
 }
 
-void IdRouting::write(std::span<const RoutedIds> features, std::span<const BlockSections> blocks) {
-  if (!are_counted(features, blocks.size())) {
-    measure(features, blocks.size());
-    send(features, {});
+void IdRouting::write(std::span<const RoutedIds> features, const WrittenBlocks& blocks) {
+  if (!are_counted(features, blocks.blocks())) {
+    measure(features, blocks.blocks());
+    send(features, kOnlyCounted);
     enqueue_counting();
   }
   send(features, blocks);

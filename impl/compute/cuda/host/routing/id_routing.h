@@ -39,7 +39,7 @@ class IdRouting {
                     std::span<BlockCount> counts);
   // The sums of the last count() are those of the features, or are made again. Enqueued when the call
   // returns.
-  void write(std::span<const RoutedIds> features, std::span<const BlockSections> blocks);
+  void write(std::span<const RoutedIds> features, const WrittenBlocks& blocks);
 
  private:
   // Where the sums of a feature are, and its part of the table.
@@ -55,11 +55,11 @@ class IdRouting {
   void measure(std::span<const RoutedIds> features, size_t blocks);
   bool are_counted(std::span<const RoutedIds> features, size_t blocks) const;
   // lengths: where the host does not know yet how many ids the features have.
-  void send(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+  void send(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
             const LengthsOnDevice& lengths = {});
-  void list_feature(const Counted& counted, std::span<const BlockSections> blocks,
+  void list_feature(const Counted& counted, const WrittenBlocks& blocks,
                     const int32_t* interval_blocks);
-  void list_blocks(const Counted& counted, std::span<const BlockSections> blocks);
+  void list_blocks(const Counted& counted, const WrittenBlocks& blocks);
   size_t argument_bytes(std::span<const RoutedIds> features) const;
   void enqueue_counting();
   void take_results(std::span<const uint64_t> found, std::span<CheckedIds> checked,
