@@ -167,7 +167,8 @@ typedef struct shardrec_cuda_dictionary_writing {
 // What becomes of ids outside their table: shardrec_out_of_range.
 enum { SHARDREC_CUDA_REFUSE = 0, SHARDREC_CUDA_DROP = 1, SHARDREC_CUDA_CLAMP = 2 };
 
-// compute::BlockSections, and the first row of the block's range.
+// compute::BlockSections, and the first row of the block's range. chunk_rows null: another block writes the same
+// chunks.
 typedef struct shardrec_cuda_written_block {
   int64_t row;
   uint32_t *dense_lengths;

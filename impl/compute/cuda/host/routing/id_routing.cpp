@@ -122,6 +122,7 @@ void IdRouting::list_blocks(const Counted& counted, const WrittenBlocks& blocks)
     totals_[number] = {.begin = sums, .end = sums + counted.strips};
     if (blocks.blocks() == 0) continue;
     const BlockSections& to = blocks[number];
+    const bool writes_chunks = std::exchange(listed_[blocks.place(number)], 1) == 0;
     written_.push_back(
         {.row = whole ? 0 : interval_blocks_.first_rows()[counted.part.first_row + b],
          .dense_lengths = to.dense_lengths,
@@ -129,7 +130,7 @@ void IdRouting::list_blocks(const Counted& counted, const WrittenBlocks& blocks)
              static_cast<shardrec_cuda_sparse_length*>(static_cast<void*>(to.sparse_lengths)),
          .ids = to.ids,
          .weights = to.weights,
-         .chunk_rows = to.chunk_rows,
+         .chunk_rows = writes_chunks ? to.chunk_rows : nullptr,
          .chunk_ids = to.chunk_ids});
   }
 }
@@ -176,6 +177,7 @@ void IdRouting::send(std::span<const RoutedIds> features, const WrittenBlocks& b
   const int32_t* const interval_blocks = arguments_.add(interval_blocks_.table());
   features_.clear();
   totals_.assign(counted_blocks_, {});
+  listed_.assign(blocks.sections().size(), 0);
   for (size_t f = 0; f < features.size(); ++f) {
     // What the sums do not depend on may be another than when they were counted.
     counted_[f].feature = features[f];

@@ -87,6 +87,7 @@ class IdRouting {
   std::vector<shardrec_cuda_routed_ids> features_;
   std::vector<int64_t> first_strip_;
   std::vector<shardrec_cuda_written_block> written_;
+  std::vector<uint8_t> listed_;  // by sections: does a block have them?
   std::vector<shardrec_cuda_block_total> totals_;
 };
 

@@ -49,14 +49,22 @@ SHARDREC_KERNEL(4) write_whole_features(shardrec_cuda_id_routing job) {
                 [&](const auto* ids) { copy_tile(feature, ids, tile.begin); });
 }
 
+// Rows and ids before a chunk of a block.
+SHARDREC_DEVICE void set_chunk(const shardrec_cuda_written_block& block, int64_t chunk,
+                               uint32_t rows, uint32_t ids) {
+  if (block.chunk_rows == nullptr) return;
+  block.chunk_rows[chunk] = rows;
+  block.chunk_ids[chunk] = ids;
+}
+
 // Chunks of a sequence that its blocks hold whole: as many ids before each as items.
 SHARDREC_DEVICE void write_chunks_of_sequence(const shardrec_cuda_routed_ids& feature,
                                               const Strip& strip) {
   const int64_t chunks = chunks_of(feature);
   for (int64_t c = strip.number * kWarp + lane_index(); c < chunks; c += feature.strips * kWarp) {
+    const auto before = static_cast<uint32_t>(c * SHARDREC_CUDA_CHUNK);
     for (int32_t b = 0; b < feature.block_count; ++b) {
-      feature.blocks[b].chunk_rows[c] = static_cast<uint32_t>(c * SHARDREC_CUDA_CHUNK);
-      feature.blocks[b].chunk_ids[c] = static_cast<uint32_t>(c * SHARDREC_CUDA_CHUNK);
+      set_chunk(feature.blocks[b], c, before, before);
     }
   }
 }
@@ -81,8 +89,7 @@ SHARDREC_KERNEL(8) write_whole_bags(shardrec_cuda_id_routing job) {
         block.sparse_lengths[bags_of(here)] = {static_cast<uint32_t>(sample), length};
       }
       if (feature.sequence == 0 && sample % SHARDREC_CUDA_CHUNK == 0) {
-        block.chunk_rows[sample / SHARDREC_CUDA_CHUNK] = bags_of(here);
-        block.chunk_ids[sample / SHARDREC_CUDA_CHUNK] = ids_of(here);
+        set_chunk(block, sample / SHARDREC_CUDA_CHUNK, bags_of(here), ids_of(here));
       }
     }
     before = __shfl_sync(kAllLanes, up_to, kWarp - 1);
@@ -91,8 +98,7 @@ SHARDREC_KERNEL(8) write_whole_bags(shardrec_cuda_id_routing job) {
   if (strip.number + 1 != feature.strips) return;
   for (int32_t b = lane_index(); b < feature.block_count; b += kWarp) {
     const uint32_t rows = feature.sequence != 0 ? ids_of(before) : bags_of(before);
-    feature.blocks[b].chunk_rows[chunks_of(feature)] = rows;
-    feature.blocks[b].chunk_ids[chunks_of(feature)] = ids_of(before);
+    set_chunk(feature.blocks[b], chunks_of(feature), rows, ids_of(before));
   }
 }
 
@@ -100,8 +106,8 @@ SHARDREC_KERNEL(8) write_whole_bags(shardrec_cuda_id_routing job) {
 SHARDREC_DEVICE void note_chunk(const shardrec_cuda_routed_ids& feature, const BlockPlace* places,
                                 int64_t chunk) {
   for (int32_t b = lane_index(); b < feature.block_count; b += kWarp) {
-    feature.blocks[b].chunk_rows[chunk] = feature.sequence != 0 ? places[b].ids : places[b].bags;
-    feature.blocks[b].chunk_ids[chunk] = places[b].ids;
+    set_chunk(feature.blocks[b], chunk, feature.sequence != 0 ? places[b].ids : places[b].bags,
+              places[b].ids);
   }
 }
 
