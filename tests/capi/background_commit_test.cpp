@@ -232,6 +232,7 @@ TEST(BackgroundCommits, AreEndedByAnotherThreadThanTheOneThatTrains) {
 
 TEST(BackgroundCommits, WhoseDirectoryIsTakenAwayFailOnAllRanks) {
   const Directory directory;
+  const Directory elsewhere;
   run(2, [&](Comm& comm, int rank) {
     const shardrec::Model model = make_model();
     Job job(comm, nullptr, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
@@ -239,7 +240,9 @@ TEST(BackgroundCommits, WhoseDirectoryIsTakenAwayFailOnAllRanks) {
     add_all(checkpoint, job);
     checkpoint.commit_begin(1);
     comm.barrier();
-    if (rank == 0) std::filesystem::remove_all(directory.path() + "/step_000000000001");
+    if (rank == 0) {
+      std::filesystem::rename(directory.path() + "/step_000000000001", elsewhere.path("gone"));
+    }
     comm.barrier();
     job.step(0);
     EXPECT_EQ(status_of([&] { checkpoint.commit_wait(); }), SHARDREC_IO_ERROR);

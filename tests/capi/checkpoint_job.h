@@ -10,6 +10,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -24,7 +25,16 @@ class Directory {
     if (::mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary directory";
     root_ = pattern;
   }
-  ~Directory() { std::filesystem::remove_all(root_); }
+  // Who gives a commit up does not wait for its thread, which removes the same files.
+  ~Directory() {
+    std::error_code error;
+    for (int tries = 0; tries < 1000; ++tries) {
+      std::filesystem::remove_all(root_, error);
+      if (!error) return;
+      std::this_thread::yield();
+    }
+    ADD_FAILURE() << root_ << " cannot be removed: " << error.message();
+  }
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
   std::string path(const std::string& name = "run") const { return root_ + "/" + name; }
