@@ -909,7 +909,8 @@ type Collection struct{ handle }
 // NewCollection is shardrec_collection_create.
 //
 // Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
-// model, plan and options agree on all ranks. options: kind COLLECTION or nil. It keeps what it needs of comm and mesh, copies model and plan.
+// model, plan and options agree on all ranks. options: kind COLLECTION or nil. It keeps what it needs of comm and mesh, copies model and plan (ranks of one process that bring
+// the same plan share the copy).
 // mesh: nil on all ranks, or a mesh of comm on all, else [ErrDisagreement] on all: one replica per sharding
 // group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
 // replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
@@ -1244,6 +1245,32 @@ func (l *Lookup) SendGradients(update Update) error {
 // [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (l *Lookup) Backward(update Update) error {
 	return capi.Lookup_backward(l.raw(), int32(update))
+}
+
+// BackwardBegin is shardrec_lookup_backward_begin.
+//
+// backward in two halves: the step is taken on a thread of the lookup's own, while the host computes what the
+// tables do not need, such as the backward of its bottom layers, their DDP and their step. The same bits as
+// backward; a rank may call this or backward, whatever the others do. The work uses the threads of the
+// collection (its option THREADS). update: as backward.
+// From here to backward_wait of this lookup, all other calls on the collection and its lookups that are not
+// said to be for any thread are [ErrInvalidState], and so are commits, loads and syncs of the collection; nothing
+// has changed. Gradients that are BORROWed must stay, unchanged, until backward_wait has returned.
+// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for nobody.
+// Errors: those of backward that concern this rank only, [ErrOutOfMemory] (also where the system starts no more
+// threads: the gradients are sent then, and backward may be called), [ErrPeerFailed], [ErrTimeout], [ErrMismatch], [ErrAborted].
+// After an error nothing is to be waited for. Since 0.2.
+func (l *Lookup) BackwardBegin(update Update) error {
+	return capi.Lookup_backward_begin(l.raw(), int32(update))
+}
+
+// BackwardWait is shardrec_lookup_backward_wait.
+//
+// Waits for the step that backward_begin has started, and returns what backward would: the lookup is then idle.
+// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy] (another thread waits), [ErrInvalidState] (no
+// backward_begin), and those of backward. Since 0.2.
+func (l *Lookup) BackwardWait() error {
+	return capi.Lookup_backward_wait(l.raw())
 }
 
 // WeightGradient is shardrec_lookup_weight_gradient.
@@ -1790,8 +1817,9 @@ func (c *Checkpoint) Info() (CheckpointInfo, error) {
 // succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
 // so is a batch between forward and backward: backward, accumulate and send_gradients of it are
 // [ErrInvalidState]. ctx: as commit. Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState]
-// (none is open, nothing was added, some rank is between send_gradients and backward), [ErrNotFound] (a
-// name, table or parameter that the checkpoint has not), [ErrInvalidArgument] (another shape, dtype or
+// (none is open, nothing was added, some rank is between send_gradients and backward, or between
+// backward_begin and backward_wait), [ErrNotFound] (a name, table or parameter that the checkpoint has not),
+// [ErrInvalidArgument] (another shape, dtype or
 // optimizer), [ErrCorruptData] (names the tensor), [ErrUnsupported] (SHARD statistics of other column cuts),
 // [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Checkpoint) Load(ctx context.Context) error {

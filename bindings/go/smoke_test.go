@@ -67,7 +67,7 @@ func step(lookup *Lookup, rank int) error {
 		out[i] += float32(rank + 1 + i%dim)
 	}
 	return errors.Join(err, lookup.SetGradient(0, Matrix(out, batch, dim)), lookup.SendGradients(UpdateApply),
-		lookup.Backward(UpdateApply))
+		lookup.BackwardBegin(UpdateApply), lookup.BackwardWait())
 }
 
 func refused(lookup *Lookup, rank int) error {

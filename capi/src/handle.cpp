@@ -266,6 +266,13 @@ void throw_busy(Kind kind) {
                             ", or on one that belongs to it; one thread at a time is accepted"));
 }
 
+void throw_left(Kind kind) {
+  core::fail(
+      SHARDREC_INVALID_STATE,
+      core::sentence("a backward is under way on this ", kind_name(kind),
+                     ", or on one that belongs to it: call shardrec_lookup_backward_wait first"));
+}
+
 void refuse_after_fork() {
   if (detail::in_forked_child.load(std::memory_order_relaxed)) {
     core::fail(SHARDREC_INVALID_STATE,

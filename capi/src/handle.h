@@ -81,17 +81,37 @@ enum class Access : uint8_t { kShared, kExclusive };
 template <class Type>
 struct Handle;  // specialised per public handle type
 
-// Taken and given back by calls of one thread at a time; never waits.
+// Taken and given back by calls of one thread at a time; never waits. A call may leave it to work that goes on
+// behind it: the flag is then taken up by the call that ends the work, and others are refused.
 class BusyFlag {
  public:
-  bool try_take() noexcept { return !taken_.exchange(true, std::memory_order_acquire); }
-  void give_back() noexcept { taken_.store(false, std::memory_order_release); }
+  bool try_take() noexcept { return change(State::kFree, State::kTaken); }
+  void give_back() noexcept {
+    state_.store(left_ ? State::kLeft : State::kFree, std::memory_order_release);
+  }
+  // By who has taken it: what it is when it is given back.
+  void leave() noexcept { left_ = true; }
+  bool try_take_up() noexcept {
+    if (!change(State::kLeft, State::kTaken)) return false;
+    left_ = false;
+    return true;
+  }
+  bool is_left() const noexcept { return state_.load(std::memory_order_acquire) == State::kLeft; }
 
  private:
-  std::atomic<bool> taken_{false};
+  enum class State : uint8_t { kFree, kTaken, kLeft };
+
+  bool change(State from, State to) noexcept {
+    return state_.compare_exchange_strong(from, to, std::memory_order_acquire);
+  }
+
+  std::atomic<State> state_{State::kFree};
+  bool left_ = false;  // of who has taken it
 };
 
 [[noreturn]] void throw_busy(Kind kind);
+// The flag is left: INVALID_STATE.
+[[noreturn]] void throw_left(Kind kind);
 
 // Throws INVALID_STATE in a child of fork whose parent had made handles or set up the log.
 void refuse_after_fork();
@@ -163,7 +183,9 @@ class Use {
       : slot_(detail::enter_slot(ticket, Handle<Type>::kKind, access)), access_(access) {
     if constexpr (detail::HasBusyFlag<Object>) {
       if (access_ == Access::kExclusive && !(*this)->busy_flag().try_take()) {
+        const bool is_left = (*this)->busy_flag().is_left();
         detail::leave_slot(slot_, access_);
+        if (is_left) throw_left(Handle<Type>::kKind);
         throw_busy(Handle<Type>::kKind);
       }
     }

@@ -20,6 +20,26 @@ shardrec_status with_lookup(shardrec_lookup* handle, Body body) {
   });
 }
 
+embedding::Finish finish_of(shardrec_update update) {
+  switch (update) {
+    case SHARDREC_UPDATE_APPLY:
+      return embedding::Finish::kBackward;
+    case SHARDREC_UPDATE_ACCUMULATE:
+      return embedding::Finish::kAccumulate;
+    case SHARDREC_UPDATE_SKIP:
+      return embedding::Finish::kSkip;
+    default:
+      refuse_value("update", int64_t{update},
+                   "SHARDREC_UPDATE_APPLY (0), ACCUMULATE (1) or SKIP (2)");
+  }
+}
+
+// A flag that was taken up, until the call returns.
+struct GivenBack {
+  BusyFlag& flag;
+  ~GivenBack() { flag.give_back(); }
+};
+
 }  // namespace
 
 shardrec_status shardrec_lookup_create(shardrec_collection* collection,
@@ -94,18 +114,29 @@ shardrec_status shardrec_lookup_send_gradients(shardrec_lookup* lookup, shardrec
 }
 
 shardrec_status shardrec_lookup_backward(shardrec_lookup* lookup, shardrec_update update) {
-  return with_lookup(lookup, [&](embedding::Lookup& step) {
-    switch (update) {
-      case SHARDREC_UPDATE_APPLY:
-        return step.backward();
-      case SHARDREC_UPDATE_ACCUMULATE:
-        return step.accumulate();
-      case SHARDREC_UPDATE_SKIP:
-        return step.skip();
-      default:
-        refuse_value("update", int64_t{update},
-                     "SHARDREC_UPDATE_APPLY (0), ACCUMULATE (1) or SKIP (2)");
+  return with_lookup(lookup, [&](embedding::Lookup& step) { step.backward(finish_of(update)); });
+}
+
+shardrec_status shardrec_lookup_backward_begin(shardrec_lookup* lookup, shardrec_update update) {
+  return guard([&] {
+    const auto use = enter(lookup, Access::kExclusive);
+    use->membership->require_open();
+    use->lookup->backward_begin(finish_of(update));
+    use->in_backward = true;
+    use->busy->leave();
+  });
+}
+
+shardrec_status shardrec_lookup_backward_wait(shardrec_lookup* lookup) {
+  return guard([&] {
+    const auto use = enter(lookup, Access::kShared);
+    if (!use->in_backward) {
+      core::fail(SHARDREC_INVALID_STATE, "backward_wait was called without backward_begin");
     }
+    if (!use->busy->try_take_up()) throw_busy(Kind::kLookup);
+    use->in_backward = false;
+    const GivenBack given_back{*use->busy};
+    use->lookup->backward_wait();
   });
 }
 

@@ -142,7 +142,15 @@ void Collection::require_no_snapshot(const char* call) {
       {.operation = call});
 }
 
+void Collection::require_no_backward() const {
+  if (!in_backward_) return;
+  core::fail(
+      SHARDREC_INVALID_STATE,
+      "a backward is under way on this collection: call shardrec_lookup_backward_wait first");
+}
+
 void Collection::require_whole() const {
+  require_no_backward();
   if (!filled_in_part_) return;
   core::fail(SHARDREC_INVALID_STATE,
              "a load of this collection failed half-way, and its tables are filled in part: load a"

@@ -74,7 +74,11 @@ class Collection {
   bool filled_in_part() const noexcept { return filled_in_part_; }
   // Those that have begun to fill the tables, the same number on all ranks.
   uint64_t loads() const noexcept { return loads_; }
-  // Who reads or changes the tables asks first: throws INVALID_STATE where they are filled in part.
+  // A backward is under way on a thread of the library: nobody else reads or changes the tables.
+  void set_in_backward(bool in_backward) noexcept { in_backward_ = in_backward; }
+  void require_no_backward() const;  // throws INVALID_STATE
+  // Who reads or changes the tables asks first: throws INVALID_STATE where they are filled in part, or a
+  // backward is under way.
   void require_whole() const;
   // The same, for a call that takes part in exchanges: throws also what killed the communicator.
   void check_before(const char* call) const;
@@ -119,6 +123,7 @@ class Collection {
   std::atomic<uint64_t> lookups_taken_{0};  // bit per number; given back by any thread
   uint64_t lookups_made_ = 0;
   bool filled_in_part_ = false;
+  std::atomic<bool> in_backward_{false};
   uint64_t loads_ = 0;
 };
 

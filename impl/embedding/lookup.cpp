@@ -1,7 +1,9 @@
 #include "embedding/lookup.h"
 
 #include <optional>
+#include <utility>
 
+#include "core/float_mode.h"
 #include "core/tensor.h"
 
 namespace shardrec::embedding {
@@ -18,6 +20,18 @@ const char* update_name(Finish how) {
   }
 }
 
+// As calls are named to other ranks.
+const char* finish_name(Finish how) {
+  switch (how) {
+    case Finish::kSkip:
+      return "skip";
+    case Finish::kAccumulate:
+      return "accumulate";
+    default:
+      return "backward";
+  }
+}
+
 }  // namespace
 
 Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& options)
@@ -31,6 +45,13 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       name_(collection_->next_lookup_name()) {}
 
 Lookup::~Lookup() {
+  if (receives_) {
+    collection_->communicator().fail("backward");
+    try {
+      backward_wait();
+    } catch (...) {  // nobody is left to hear of it
+    }
+  }
   if (state_ == State::kBegun) collection_->communicator().fail("forward");
   if (state_ == State::kSent) {
     collection_->communicator().fail("backward");
@@ -191,11 +212,15 @@ void Lookup::send_gradients(bool accumulate) {
   collection_->check_before(kName);
   collection_->ordered().require_nothing_posted(kName);
   if (end_where_loaded()) refuse_loaded(kName);
-  const core::TraceScope call(collection_->counters().track, kName);
+  send(accumulate ? Finish::kAccumulate : Finish::kBackward, kName);
+}
+
+void Lookup::send(Finish how, const char* name) {
+  const core::TraceScope call(collection_->counters().track, name);
   OperationsScope operations(backend(), stream_);
   backward_.touch_borrowed(operations);
   in_step([&] {
-    backward_.post(input_, name_, accumulate ? Finish::kAccumulate : Finish::kBackward);
+    backward_.post(input_, name_, how);
     operations.done();
   });
   state_ = State::kSent;
@@ -206,7 +231,7 @@ void Lookup::check_finish(Finish how) const {
   if (state_ != State::kSent) {
     core::fail(SHARDREC_INVALID_STATE, "backward was called before forward");
   }
-  const Finish told = backward_.accumulates() ? Finish::kAccumulate : Finish::kBackward;
+  const Finish told = backward_.posted();
   if (how != told) {
     core::fail(
         SHARDREC_INVALID_STATE,
@@ -215,22 +240,21 @@ void Lookup::check_finish(Finish how) const {
   }
 }
 
-void Lookup::finish(Finish how) {
-  const char* name = how == Finish::kSkip         ? "skip"
-                     : how == Finish::kAccumulate ? "accumulate"
-                                                  : "backward";
+bool Lookup::may_finish(Finish how, const char* name) {
   check_finish(how);
-  const bool sent = state_ == State::kSent;
-  if (sent) {
+  if (state_ == State::kSent) {
     collection_->require_whole();
-  } else {
-    collection_->check_before(name);
-    collection_->ordered().require_nothing_posted(name);
-    if (end_where_loaded()) {
-      if (how == Finish::kSkip) return;
-      refuse_loaded(name);
-    }
+    return true;
   }
+  collection_->check_before(name);
+  collection_->ordered().require_nothing_posted(name);
+  if (!end_where_loaded()) return true;
+  if (how != Finish::kSkip) refuse_loaded(name);
+  return false;
+}
+
+void Lookup::finish(Finish how, const char* name) {
+  const bool sent = state_ == State::kSent;
   const core::TraceScope call(collection_->counters().track, name);
   OperationsScope operations(backend(), stream_);
   backward_.touch_borrowed(operations);
@@ -244,6 +268,40 @@ void Lookup::finish(Finish how) {
     operations.done();
   });
   end_step();
+}
+
+void Lookup::backward(Finish how) {
+  const char* const name = finish_name(how);
+  if (may_finish(how, name)) finish(how, name);
+}
+
+void Lookup::backward_begin(Finish how) {
+  const char* const name = finish_name(how);
+  if (!may_finish(how, name)) return;
+  if (state_ != State::kSent) send(how, name);
+  collection_->set_in_backward(true);
+  try {
+    worker_.start([this, how, name] {
+      const core::DefaultFloatMode mode;
+      finish(how, name);
+    });
+  } catch (...) {  // the gradients are sent: backward may still be called
+    collection_->set_in_backward(false);
+    throw;
+  }
+  receives_ = true;
+}
+
+void Lookup::backward_wait() {
+  if (!std::exchange(receives_, false)) return;
+  const auto end = [&] { collection_->set_in_backward(false); };
+  try {
+    worker_.wait();
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
 }
 
 bool Lookup::end_where_loaded() noexcept {

@@ -5,6 +5,8 @@
 //                                          |   \---- a load of the tables, then backward --> idle, refused
 //                                          \-- send_gradients --> sent -- backward or accumulate --> idle
 //
+// Each way to idle may be taken on a thread of the lookup, from backward_begin to backward_wait.
+//
 // The way itself is read in three functions: InputExchange::write (exchange/input.h), Forward::run
 // (forward/forward.h) and Backward::receive (backward/backward.h).
 //
@@ -15,6 +17,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/worker.h"
 #include "embedding/backward/backward.h"
 #include "embedding/batch/caller_memory.h"
 #include "embedding/collection.h"
@@ -47,9 +50,12 @@ class Lookup {
   // settings that the step will have. Waits for nobody. Until then nothing else is exchanged on the
   // collection's ordered channel.
   void send_gradients(bool accumulate);
-  void backward() { finish(Finish::kBackward); }
-  void accumulate() { finish(Finish::kAccumulate); }
-  void skip() { finish(Finish::kSkip); }
+  void backward(Finish how = Finish::kBackward);
+  // The same on a thread of the lookup's own; what can be refused on this rank alone is thrown here. Until
+  // backward_wait() nothing else is asked of the collection and its lookups.
+  void backward_begin(Finish how);
+  // Throws what the backward did.
+  void backward_wait();
 
   // [ids of the batch], in its order, after backward or accumulate and up to the next begin.
   void weight_gradient(const shardrec_tensor* out);
@@ -58,7 +64,11 @@ class Lookup {
   enum class State : uint8_t { kIdle, kBegun, kForwarded, kSent };
 
   compute::Backend& backend() const { return collection_->backend(); }
-  void finish(Finish how);
+  // May the batch end so? Throws where not. False: it is over, and nothing is left to do.
+  bool may_finish(Finish how, const char* name);
+  // The first half of the end, or what is left of it.
+  void send(Finish how, const char* name);
+  void finish(Finish how, const char* name);
   // Throws where the state of the lookup does not allow it.
   void check_finish(Finish how) const;
   // Were the tables loaded since forward? The gradients are then those of other weights: the batch is over.
@@ -83,6 +93,8 @@ class Lookup {
   State state_ = State::kIdle;
   uint64_t loads_before_ = 0;  // of the tables, at forward
   uint64_t name_ = 0;          // its number, the same on all ranks
+  bool receives_ = false;      // has backward_begin anything to wait for?
+  core::Worker worker_;        // ends before what it works with
 };
 
 }  // namespace shardrec::embedding

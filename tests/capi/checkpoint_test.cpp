@@ -235,6 +235,16 @@ TEST(CheckpointApi, ALoadEndsTheBatchThatIsBehindForward) {
     job.lookup.backward();
     const std::vector<float> trained = job.rows();
     EXPECT_NE(trained, rows);
+    // So does a step that is taken in the background, which is not saved either.
+    job.begin();
+    job.forward();
+    job.set_gradient();
+    rank == 1 ? job.lookup.backward_begin() : job.lookup.backward();
+    EXPECT_EQ(status_of([&] { saved.load(); }, &sentence), SHARDREC_INVALID_STATE);
+    EXPECT_NE(sentence.find("a backward is under way"), std::string::npos) << sentence;
+    EXPECT_EQ(status_of([&] { saved.commit(1); }, &sentence), SHARDREC_INVALID_STATE);
+    EXPECT_NE(sentence.find("a backward is under way"), std::string::npos) << sentence;
+    if (rank == 1) job.lookup.backward_wait();
     // A batch that has only begun sees what is loaded.
     job.begin();
     saved.load();

@@ -360,14 +360,16 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
       SR_OK(shardrec_collection_set_frozen(tables, scenario.frozen_table,
                                            scenario.frozen_at(table, s) ? 1 : 0));
     }
+    const shardrec_update update =
+        scenario.accumulates_at(s) ? SHARDREC_UPDATE_ACCUMULATE : SHARDREC_UPDATE_APPLY;
     if (deal.sends_early_in(s, rank)) {
-      SR_OK(shardrec_lookup_send_gradients(
-          lookup, scenario.accumulates_at(s) ? SHARDREC_UPDATE_ACCUMULATE : SHARDREC_UPDATE_APPLY));
+      SR_OK(shardrec_lookup_send_gradients(lookup, update));
     }
-    if (scenario.accumulates_at(s)) {
-      SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_ACCUMULATE));
+    if (deal.in_background(s, rank)) {
+      SR_OK(shardrec_lookup_backward_begin(lookup, update));
+      SR_OK(shardrec_lookup_backward_wait(lookup));
     } else {
-      SR_OK(shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
+      SR_OK(shardrec_lookup_backward(lookup, update));
     }
     sync_replicas(scenario, deal, s, tables);
     for (HalfMatrix& gradient : lent) gradient.spoil();  // whoever reads them now reads too late

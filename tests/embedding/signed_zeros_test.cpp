@@ -67,7 +67,7 @@ void train(Collection& collection, const Way& way, int rank) {
     if (last) {
       lookup.backward();
     } else {
-      lookup.accumulate();
+      lookup.backward(Finish::kAccumulate);
     }
   }
 }

@@ -73,12 +73,17 @@ void Rank::step(Input& in) {
     note(shardrec_lookup_send_gradients(
         lookup, in.one_in(8) ? SHARDREC_UPDATE_ACCUMULATE : SHARDREC_UPDATE_APPLY));
   }
-  note(in.one_in(6) ? shardrec_lookup_backward(lookup, SHARDREC_UPDATE_SKIP)
-                    : shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY));
+  const shardrec_update update = in.one_in(6) ? SHARDREC_UPDATE_SKIP : SHARDREC_UPDATE_APPLY;
+  if (in.one_in(3)) {
+    note(shardrec_lookup_backward_begin(lookup, update));
+    note(shardrec_lookup_backward_wait(lookup));
+  } else {
+    note(shardrec_lookup_backward(lookup, update));
+  }
 }
 
 void Rank::lookup_call(Input& in) {
-  switch (in.below(10)) {
+  switch (in.below(11)) {
     case 0:
       make(in, lookups_, [&](auto out) {
         return shardrec_lookup_create(handle(in, &Rank::collections_),
@@ -117,6 +122,13 @@ void Rank::lookup_call(Input& in) {
       note(shardrec_lookup_send_gradients(
           handle(in, &Rank::lookups_),
           as_enum<shardrec_update>(static_cast<int64_t>(in.below(5)) - 1)));
+      return;
+    case 9:
+      note(shardrec_lookup_backward_begin(
+          handle(in, &Rank::lookups_),
+          as_enum<shardrec_update>(static_cast<int64_t>(in.below(5)) - 1)));
+      if (in.one_in(8)) return;
+      note(shardrec_lookup_backward_wait(handle(in, &Rank::lookups_)));
       return;
     default:
       note(shardrec_lookup_backward(handle(in, &Rank::lookups_), SHARDREC_UPDATE_APPLY));

@@ -76,7 +76,8 @@ typedef enum shardrec_stat {
 
 /* Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
  * model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
- * caller; keeps what it needs of comm and mesh, copies model and plan.
+ * caller; keeps what it needs of comm and mesh, copies model and plan (ranks of one process that bring
+ * the same plan share the copy).
  * mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
  * group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
  * replica and are collective over its sharding group; checkpoints are over the whole mesh. What one

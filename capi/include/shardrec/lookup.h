@@ -2,6 +2,7 @@
  *
  *   begin -> forward -> set_gradient -> backward      a training step
  *   ... set_gradient -> send_gradients -> backward    the same, with gradients that travel early
+ *   ... set_gradient -> backward_begin -> backward_wait   the same, on a thread of the library
  *   ... set_gradient -> backward(ACCUMULATE)          gradients for a later step
  *   begin -> forward                                  evaluation: no table changes
  *   begin -> forward -> backward(SKIP)                a step that no rank applies
@@ -26,8 +27,8 @@
  * (shardrec_collection_wait_device waits for it) as DEVICE_ERROR: a batch that begin could not read there
  * was not begun, and in the middle of an exchange the communicator ends.
  *
- * Destroying a lookup between begin and forward, or between send_gradients and backward, gives peers
- * that wait for it PEER_FAILED at once.
+ * Destroying a lookup between begin and forward, between send_gradients and backward, or between
+ * backward_begin and backward_wait, gives peers that wait for it PEER_FAILED at once.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_LOOKUP_H
@@ -53,7 +54,8 @@ SHARDREC_API shardrec_status shardrec_lookup_create(shardrec_collection *collect
 
 /* Destroys the handle and nulls the caller's copy. Not collective. Never blocks, but on a collection on a
  * device: it returns when what was enqueued there is over, and as CUDA gives pinned memory back only then,
- * when the devices of the process have nothing to do. Since 0.1. */
+ * when the devices of the process have nothing to do; and between backward_begin and backward_wait: it
+ * returns when what this rank computes of the step is over. Since 0.1. */
 SHARDREC_API void shardrec_lookup_destroy(SHARDREC_NULLABLE shardrec_lookup **lookup);
 
 /* From the next call on, tensors on the device of the collection are read and written in the order of
@@ -170,6 +172,25 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
  * MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup,
                                                       shardrec_update update);
+
+/* backward in two halves: the step is taken on a thread of the lookup's own, while the host computes what the
+ * tables do not need, such as the backward of its bottom layers, their DDP and their step. The same bits as
+ * backward; a rank may call this or backward, whatever the others do. The work uses the threads of the
+ * collection (its option THREADS). update: as backward.
+ * From here to backward_wait of this lookup, all other calls on the collection and its lookups that are not
+ * said to be for any thread are INVALID_STATE, and so are commits, loads and syncs of the collection; nothing
+ * has changed. Gradients that are BORROWed must stay, unchanged, until backward_wait has returned.
+ * Not collective, but takes part in the order of calls as backward would. Not blocking: waits for nobody.
+ * Errors: those of backward that concern this rank only, OUT_OF_MEMORY (also where the system starts no more
+ * threads: the gradients are sent then, and backward may be called), PEER_FAILED, TIMEOUT, MISMATCH, ABORTED.
+ * After an error nothing is to be waited for. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_lookup_backward_begin(shardrec_lookup *lookup,
+                                                            shardrec_update update);
+
+/* Waits for the step that backward_begin has started, and returns what backward would: the lookup is then idle.
+ * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another thread waits), INVALID_STATE (no
+ * backward_begin), and those of backward. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_lookup_backward_wait(shardrec_lookup *lookup);
 
 /* The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
  * of a bag, the sum over columns of its row, as it was just before the step of this backward, times

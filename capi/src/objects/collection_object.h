@@ -2,6 +2,7 @@
 // one busy flag: one thread at a time uses any of them.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,7 +41,12 @@ struct LookupObject {
   std::shared_ptr<Membership> membership;
   std::unique_ptr<embedding::Lookup> lookup;
   std::shared_ptr<BusyFlag> busy;
+  std::atomic<bool> in_backward{false};  // from backward_begin to backward_wait: the flag is left
 
+  ~LookupObject() {
+    lookup.reset();
+    if (in_backward && busy->try_take_up()) busy->give_back();
+  }
   BusyFlag& busy_flag() { return *busy; }
 };
 

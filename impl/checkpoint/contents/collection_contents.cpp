@@ -60,6 +60,7 @@ CollectionContents contents_to_save(training::Tables& tables, const std::string&
 }
 
 CollectionContents contents_to_load(training::Tables& tables, const std::string& name) {
+  tables.collection().require_no_backward();
   tables.collection().ordered().require_nothing_posted("load");
   tables.collection().require_no_snapshot("load");
   CollectionContents contents = contents_of(tables, name);

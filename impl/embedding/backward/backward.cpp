@@ -273,7 +273,7 @@ void Backward::apply(const InputExchange& input, uint64_t lookup,
     exchange_weight_gradients(input, lookup, messages, bodies);
   }
   timer.next(Phase::kUpdate);
-  if (accumulates()) {
+  if (posted_.how == Finish::kAccumulate) {
     update_.accumulate();
   } else {
     update_.take_step(lookup, timer);

@@ -58,8 +58,8 @@ class Backward {
   // The second half, on all ranks: every rank's gradients, or what one of them says in their place,
   // then the step. Throws what any rank refuses. stream: the caller's, as set_stream() has it.
   void receive(const InputExchange& input, uint64_t lookup, int64_t stream);
-  // Between the two: does the posted one accumulate?
-  bool accumulates() const { return posted_.how == Finish::kAccumulate; }
+  // Between the two.
+  Finish posted() const { return posted_.how; }
   // The step is over, or failed: gradients that were lent are the caller's again.
   void end() noexcept;
 

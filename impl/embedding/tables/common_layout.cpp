@@ -254,8 +254,9 @@ void CommonLayout::find_node_sums(const TableLayout& layout) {
 
 std::shared_ptr<const CommonLayout> common_layout(const plan::Model& model, const plan::Plan& plan,
                                                   bool sums_on_nodes) {
-  static std::mutex mutex;
-  static std::vector<std::weak_ptr<const CommonLayout>> in_use;
+  // Never destroyed: collections may be made and gone until the process ends.
+  static constinit std::mutex mutex;
+  static auto& in_use = *new std::vector<std::weak_ptr<const CommonLayout>>;
   const std::lock_guard lock(mutex);
   std::erase_if(in_use, [](const auto& layout) { return layout.expired(); });
   for (const auto& layout : in_use) {

@@ -202,6 +202,10 @@ func Lookup_send_gradients(*Handle, int32) error { return missing() }
 
 func Lookup_backward(*Handle, int32) error { return missing() }
 
+func Lookup_backward_begin(*Handle, int32) error { return missing() }
+
+func Lookup_backward_wait(*Handle) error { return missing() }
+
 func Lookup_weight_gradient(*Handle, Tensor) error { return missing() }
 
 func Ddp_create(*Handle, *Handle, *uintptr) error { return missing() }

@@ -2898,6 +2898,50 @@ _gostring_ _wrap_lookup_backward_capi(shardrec_lookup *_swig_go_0, intgo _swig_g
 }
 
 
+_gostring_ _wrap_lookup_backward_begin_capi(shardrec_lookup *_swig_go_0, intgo _swig_go_1) {
+  shardrec_lookup *arg1 = 0 ;
+  shardrec_update arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_lookup *)_swig_go_0;
+  arg2 = (shardrec_update)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_lookup_backward_begin(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_lookup_backward_wait_capi(shardrec_lookup *_swig_go_0) {
+  shardrec_lookup *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_lookup *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_lookup_backward_wait(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_lookup_weight_gradient_capi(shardrec_lookup *_swig_go_0, _goslice_ _swig_go_1) {
   shardrec_lookup *arg1 = 0 ;
   shardrec_tensor *arg2 = 0 ;

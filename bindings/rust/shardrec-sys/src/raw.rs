@@ -1875,7 +1875,8 @@ extern "C" {
     pub fn shardrec_plan_from_json(model: *const shardrec_model, json: *const c_char, out: *mut *mut shardrec_plan) -> shardrec_status;
     /// Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
     /// model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
-    /// caller; keeps what it needs of comm and mesh, copies model and plan.
+    /// caller; keeps what it needs of comm and mesh, copies model and plan (ranks of one process that bring
+    /// the same plan share the copy).
     /// mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
     /// replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
@@ -1990,7 +1991,8 @@ extern "C" {
     pub fn shardrec_lookup_create(collection: *mut shardrec_collection, options: *const shardrec_options, out: *mut *mut shardrec_lookup) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Not collective. Never blocks, but on a collection on a
     /// device: it returns when what was enqueued there is over, and as CUDA gives pinned memory back only then,
-    /// when the devices of the process have nothing to do. Since 0.1.
+    /// when the devices of the process have nothing to do; and between backward_begin and backward_wait: it
+    /// returns when what this rank computes of the step is over. Since 0.1.
     pub fn shardrec_lookup_destroy(lookup: *mut *mut shardrec_lookup);
     /// From the next call on, tensors on the device of the collection are read and written in the order of
     /// this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
@@ -2082,6 +2084,22 @@ extern "C" {
     /// since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
     /// MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup, update: shardrec_update) -> shardrec_status;
+    /// backward in two halves: the step is taken on a thread of the lookup's own, while the host computes what the
+    /// tables do not need, such as the backward of its bottom layers, their DDP and their step. The same bits as
+    /// backward; a rank may call this or backward, whatever the others do. The work uses the threads of the
+    /// collection (its option THREADS). update: as backward.
+    /// From here to backward_wait of this lookup, all other calls on the collection and its lookups that are not
+    /// said to be for any thread are INVALID_STATE, and so are commits, loads and syncs of the collection; nothing
+    /// has changed. Gradients that are BORROWed must stay, unchanged, until backward_wait has returned.
+    /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for nobody.
+    /// Errors: those of backward that concern this rank only, OUT_OF_MEMORY (also where the system starts no more
+    /// threads: the gradients are sent then, and backward may be called), PEER_FAILED, TIMEOUT, MISMATCH, ABORTED.
+    /// After an error nothing is to be waited for. Since 0.2.
+    pub fn shardrec_lookup_backward_begin(lookup: *mut shardrec_lookup, update: shardrec_update) -> shardrec_status;
+    /// Waits for the step that backward_begin has started, and returns what backward would: the lookup is then idle.
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another thread waits), INVALID_STATE (no
+    /// backward_begin), and those of backward. Since 0.2.
+    pub fn shardrec_lookup_backward_wait(lookup: *mut shardrec_lookup) -> shardrec_status;
     /// The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
     /// of a bag, the sum over columns of its row, as it was just before the step of this backward, times
     /// the output gradient of the bag, divided by the bag's length for MEAN; neither divided by
@@ -2419,8 +2437,9 @@ extern "C" {
     /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
     /// so is a batch between forward and backward: backward, accumulate and send_gradients of it are
     /// INVALID_STATE. control: as commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
-    /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
-    /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
+    /// (none is open, nothing was added, some rank is between send_gradients and backward, or between
+    /// backward_begin and backward_wait), NOT_FOUND (a name, table or parameter that the checkpoint has not),
+    /// INVALID_ARGUMENT (another shape, dtype or
     /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
     /// IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_checkpoint_load(checkpoint: *mut shardrec_checkpoint, control: *mut shardrec_control) -> shardrec_status;

@@ -867,7 +867,8 @@ impl Plan {
 
 impl Collection {
     /// Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
-    /// model, plan and options agree on all ranks. options: kind COLLECTION or None. It keeps what it needs of comm and mesh, copies model and plan.
+    /// model, plan and options agree on all ranks. options: kind COLLECTION or None. It keeps what it needs of comm and mesh, copies model and plan (ranks of one process that bring
+    /// the same plan share the copy).
     /// mesh: None on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
     /// replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
@@ -1156,6 +1157,28 @@ impl Lookup {
     /// MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn backward(&mut self, update: Update) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_backward(self.0, update.raw()) })
+    }
+
+    /// backward in two halves: the step is taken on a thread of the lookup's own, while the host computes what the
+    /// tables do not need, such as the backward of its bottom layers, their DDP and their step. The same bits as
+    /// backward; a rank may call this or backward, whatever the others do. The work uses the threads of the
+    /// collection (its option THREADS). update: as backward.
+    /// From here to backward_wait of this lookup, all other calls on the collection and its lookups that are not
+    /// said to be for any thread are INVALID_STATE, and so are commits, loads and syncs of the collection; nothing
+    /// has changed. Gradients that are BORROWed must stay, unchanged, until backward_wait has returned.
+    /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for nobody.
+    /// Errors: those of backward that concern this rank only, OUT_OF_MEMORY (also where the system starts no more
+    /// threads: the gradients are sent then, and backward may be called), PEER_FAILED, TIMEOUT, MISMATCH, ABORTED.
+    /// After an error nothing is to be waited for. Since 0.2.
+    pub fn backward_begin(&mut self, update: Update) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_backward_begin(self.0, update.raw()) })
+    }
+
+    /// Waits for the step that backward_begin has started, and returns what backward would: the lookup is then idle.
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another thread waits), INVALID_STATE (no
+    /// backward_begin), and those of backward. Since 0.2.
+    pub fn backward_wait(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_backward_wait(self.0) })
     }
 
     /// The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
@@ -1537,8 +1560,9 @@ impl Checkpoint {
     /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
     /// so is a batch between forward and backward: backward, accumulate and send_gradients of it are
     /// INVALID_STATE. control: as commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
-    /// (none is open, nothing was added, some rank is between send_gradients and backward), NOT_FOUND (a
-    /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
+    /// (none is open, nothing was added, some rank is between send_gradients and backward, or between
+    /// backward_begin and backward_wait), NOT_FOUND (a name, table or parameter that the checkpoint has not),
+    /// INVALID_ARGUMENT (another shape, dtype or
     /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
     /// IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn load(&mut self, control: Option<&Control>) -> Result<()> {

@@ -147,7 +147,9 @@ fn step(lookup: &mut Lookup, rank: usize) -> Result<()> {
     }
     lookup.set_gradient(0, View::matrix(&out, BATCH, DIM))?;
     lookup.send_gradients(Update::Apply)?;
-    lookup.backward(Update::Apply)
+    lookup.backward_begin(Update::Apply)?;
+    assert_eq!(lookup.backward(Update::Apply).unwrap_err().kind, ErrorKind::InvalidState);
+    lookup.backward_wait()
 }
 
 fn refused(lookup: &mut Lookup, rank: usize) {

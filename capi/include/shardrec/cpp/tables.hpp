@@ -335,6 +335,11 @@ class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
   void backward(shardrec_update update = SHARDREC_UPDATE_APPLY) {
     check(shardrec_lookup_backward(get(), update));
   }
+  // backward on a thread of the library.
+  void backward_begin(shardrec_update update = SHARDREC_UPDATE_APPLY) {
+    check(shardrec_lookup_backward_begin(get(), update));
+  }
+  void backward_wait() { check(shardrec_lookup_backward_wait(get())); }
   void weight_gradient(const Vector &into) const {
     check(shardrec_lookup_weight_gradient(get(), into.get()));
   }

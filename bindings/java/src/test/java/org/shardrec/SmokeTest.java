@@ -106,7 +106,8 @@ public final class SmokeTest {
     for (int i = 0; i < BATCH * DIM; ++i) out.put(i, out.get(i) + rank + 1 + i % DIM);
     lookup.setGradient(0, view);
     lookup.sendGradients(Update.APPLY);
-    lookup.backward(Update.APPLY);
+    lookup.backwardBegin(Update.APPLY);
+    lookup.backwardWait();
   }
 
   static void refused(Lookup lookup, int rank) {
