@@ -122,6 +122,7 @@ struct BlockSections {
 // the same sections, of which then only the chunks are written, by all of them alike.
 class WrittenBlocks {
  public:
+  WrittenBlocks() = default;  // none
   // Sections by block.
   explicit WrittenBlocks(std::span<const BlockSections> sections) : sections_(sections) {}
   // place: by block, which of the sections it has.

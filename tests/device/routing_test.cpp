@@ -180,7 +180,7 @@ TEST_F(RoutingOnDevice, TakesManyFeaturesOfManyKindsAtOnce) {
     ASSERT_NO_FATAL_FAILURE(compare());
   }
   routing().count({}, {}, {});
-  routing().write({}, WrittenBlocks(std::span<const BlockSections>()));
+  routing().write({}, WrittenBlocks());
 }
 
 TEST_F(RoutingOnDevice, CountsBeforeItWritesWhatWasNotCounted) {

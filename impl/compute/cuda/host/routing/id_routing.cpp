@@ -14,8 +14,6 @@ static_assert(SHARDREC_CUDA_REFUSE == int{SHARDREC_OUT_OF_RANGE_ERROR} &&
 static_assert(kChunk % SHARDREC_CUDA_STRIP == 0);
 static_assert(sizeof(shardrec_cuda_checked_list) == 2 * sizeof(uint64_t));
 
-const WrittenBlocks kOnlyCounted{std::span<const BlockSections>()};
-
 const std::byte* first_id(const RoutedIds& feature) {
   return static_cast<const std::byte*>(feature.ids.data) +
          static_cast<size_t>(feature.first) *
@@ -212,7 +210,7 @@ void IdRouting::enqueue_counting() {
 void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
                       std::span<BlockCount> counts) {
   measure(features, counts.size());
-  send(features, kOnlyCounted);
+  send(features, {});
   enqueue_counting();
   take_results(results_.fetch<uint64_t>(), checked, counts);
 }
@@ -220,7 +218,7 @@ void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds>
 void IdRouting::enqueue_count(std::span<const RoutedIds> features, size_t blocks,
                               const LengthsOnDevice& lengths) {
   measure(features, blocks);
-  send(features, kOnlyCounted, lengths);
+  send(features, {}, lengths);
   enqueue_counting();
   results_.send();
   results_.wait();
@@ -255,7 +253,7 @@ void IdRouting::take_results(std::span<const uint64_t> found, std::span<CheckedI
 void IdRouting::write(std::span<const RoutedIds> features, const WrittenBlocks& blocks) {
   if (!are_counted(features, blocks.blocks())) {
     measure(features, blocks.blocks());
-    send(features, kOnlyCounted);
+    send(features, {});
     enqueue_counting();
   }
   send(features, blocks);
