@@ -1256,10 +1256,10 @@ func (l *Lookup) Backward(update Update) error {
 // From here to backward_wait of this lookup, all other calls on the collection and its lookups that are not
 // said to be for any thread are [ErrInvalidState], and so are commits, loads and syncs of the collection; nothing
 // has changed. Gradients that are BORROWed must stay, unchanged, until backward_wait has returned.
-// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for nobody.
-// Errors: those of backward that concern this rank only, [ErrOutOfMemory] (also where the system starts no more
-// threads: the gradients are sent then, and backward may be called), [ErrPeerFailed], [ErrTimeout], [ErrMismatch], [ErrAborted].
-// After an error nothing is to be waited for. Since 0.2.
+// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for nobody. Errors:
+// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (update), [ErrInvalidState] (as backward), [ErrOutOfMemory] (also where the
+// system starts no more threads: the gradients are sent then, and backward may be called), [ErrPeerFailed], [ErrTimeout],
+// [ErrMismatch], [ErrAborted]. After an error nothing is to be waited for. Since 0.2.
 func (l *Lookup) BackwardBegin(update Update) error {
 	return capi.Lookup_backward_begin(l.raw(), int32(update))
 }
@@ -1267,8 +1267,8 @@ func (l *Lookup) BackwardBegin(update Update) error {
 // BackwardWait is shardrec_lookup_backward_wait.
 //
 // Waits for the step that backward_begin has started, and returns what backward would: the lookup is then idle.
-// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy] (another thread waits), [ErrInvalidState] (no
-// backward_begin), and those of backward. Since 0.2.
+// Collective, blocking; on any thread. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy] (another thread waits), [ErrInvalidState]
+// (no backward_begin), and those of backward. Since 0.2.
 func (l *Lookup) BackwardWait() error {
 	return capi.Lookup_backward_wait(l.raw())
 }

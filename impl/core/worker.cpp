@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/start_thread.h"
+#include "core/wait.h"
 
 namespace shardrec::core {
 
@@ -28,14 +29,14 @@ void Worker::start(std::function<void()> work) {
 
 void Worker::wait() {
   std::unique_lock lock(mutex_);
-  wait_for(lock, [&] { return work_ == nullptr; });
+  core::wait(changed_, lock, [&] { return work_ == nullptr; });
   if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 void Worker::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wait_for(lock, [&] { return work_ != nullptr || ends_; });
+    core::wait(changed_, lock, [&] { return work_ != nullptr || ends_; });
     if (work_ == nullptr) return;
     lock.unlock();
     std::exception_ptr error;

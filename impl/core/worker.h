@@ -4,7 +4,6 @@
 // Thread rule: start() and wait() one thread at a time.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -28,12 +27,6 @@ class Worker {
 
  private:
   void run();
-  // wait() without an end is of a later run-time library than releases need.
-  template <class Condition>
-  void wait_for(std::unique_lock<std::mutex>& lock, const Condition& holds) {
-    while (!changed_.wait_for(lock, std::chrono::hours(1), holds)) {
-    }
-  }
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -54,7 +54,7 @@ uint64_t step_bytes(const Layout& layout, int lookups) {
   // kept of a peer. Of all lookups together: what a block gets of a batch.
   constexpr uint64_t kOfBlock = 4;
   constexpr uint64_t kOfTravellingBlock = 250;
-  constexpr uint64_t kOfPeer = 450;
+  constexpr uint64_t kOfPeer = 500;
   constexpr uint64_t kOfCountedBlock = 20;
   const auto ranks = static_cast<uint64_t>(layout.ranks());
   uint64_t travelling = 0;

@@ -1,6 +1,5 @@
 // What the host denies or asks for wrongly is told as such: threads, SHARDREC_* variables.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,6 +7,7 @@
 #include <string>
 
 #include "capi/capi_test.h"
+#include "support/no_threads.h"
 
 namespace shardrec::test {
 namespace {
@@ -21,14 +21,6 @@ class HostLimitsDeathTest : public testing::Test {
     unsetenv("SHARDREC_ALLOW_PLAIN_TCP");
   }
 };
-
-// Nothing that needs a privilege is left to do: root is not held to RLIMIT_NPROC.
-bool may_start_no_thread() {
-  constexpr unsigned kNobody = 65534;
-  if (geteuid() == 0 && (setgid(kNobody) != 0 || setuid(kNobody) != 0)) return false;
-  const rlimit none{.rlim_cur = 1, .rlim_max = 1};
-  return setrlimit(RLIMIT_NPROC, &none) == 0;
-}
 
 bool is(shardrec_status status, shardrec_status expected, const char* part) {
   if (status == expected && contains(shardrec_last_error(), part)) return true;

@@ -2,6 +2,7 @@
 // returns, and what happens where nobody waits. That the bits are the same is what every scenario proves
 // (Deal::in_background).
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <latch>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "embedding/gradient_trainer.h"
+#include "support/no_threads.h"
 #include "support/ranks.h"
 #include "support/structs.h"
 
@@ -177,6 +179,35 @@ TEST(BackwardInBackground, OfALookupThatIsDestroyedEndsTheCommunicator) {
       EXPECT_TRUE(status == SHARDREC_OK || status == SHARDREC_PEER_FAILED) << status;
     });
   }
+}
+
+// What the thread is not there for, backward does.
+int begin_without_threads() {
+  int wrong = 1;
+  run_ranks(1, 1, [&](int, shardrec_comm* comm) {
+    Trainer trainer(comm);
+    trainer.prepare(3);
+    shardrec_lookup* const lookup = trainer.lookup();
+    if (!may_start_no_thread()) {
+      wrong = 2;
+    } else if (shardrec_lookup_backward_begin(lookup, SHARDREC_UPDATE_APPLY) !=
+               SHARDREC_OUT_OF_MEMORY) {
+      wrong = 3;
+    } else if (shardrec_lookup_backward_wait(lookup) != SHARDREC_INVALID_STATE) {
+      wrong = 4;
+    } else if (shardrec_lookup_backward(lookup, SHARDREC_UPDATE_APPLY) != SHARDREC_OK ||
+               trainer.step() != 1) {
+      wrong = 5;
+    } else {
+      wrong = 0;
+    }
+  });
+  return wrong;
+}
+
+TEST(BackwardInBackgroundDeathTest, WithoutAThreadLeavesTheStepToBackward) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(_exit(begin_without_threads()), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

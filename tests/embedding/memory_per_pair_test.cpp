@@ -44,8 +44,8 @@ struct RankTables {
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 1));
     SR_OK(shardrec_collection_create(comm, nullptr, model, plan, options, &collection));
     shardrec_options_destroy(&options);
-    shardrec_plan_destroy(
-        &plan);  // the collection has its own, of which all ranks together have one
+    // The collection has its own, of which all ranks together have one.
+    shardrec_plan_destroy(&plan);
     for (shardrec_lookup*& lookup : lookups) {
       SR_OK(shardrec_lookup_create(collection, nullptr, &lookup));
     }

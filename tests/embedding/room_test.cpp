@@ -149,7 +149,7 @@ TEST(Room, WhatStepsNeedOfEachPeerIsCounted) {
     EXPECT_EQ(bytes, shard_bytes(layout) + step_bytes(layout, lookups));
     return bytes;
   };
-  EXPECT_GT(needed(1000, 2), 1000 * uint64_t{900});
+  EXPECT_GT(needed(1000, 2), 1000 * uint64_t{1000});
   EXPECT_GT(needed(1000, 2), 9 * needed(100, 2));
   EXPECT_GT(needed(1000, 4), 3 * needed(1000, 2) / 2);
   EXPECT_LT(needed(1, 2), uint64_t{10000});

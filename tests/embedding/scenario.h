@@ -128,11 +128,11 @@ struct Deal {
   std::vector<std::vector<int64_t>> share;  // by step: samples of each rank, in order
 
   int world() const { return ranks * replicas; }
-  // Does a rank send its gradients ahead of backward? It must not matter.
   // Some of those that send early, and some that do not, take the step on the lookup's thread.
   bool in_background(size_t step, int rank) const {
     return sends_early != 0 && (step + 2 * static_cast<size_t>(rank)) % 3 == 0;
   }
+  // Does a rank send its gradients ahead of backward? It must not matter.
   bool sends_early_in(size_t step, int rank) const {
     return (sends_early >> ((step * 5 + static_cast<size_t>(rank)) % 64) & 1) != 0;
   }

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/priority.h"
 #include "core/start_thread.h"
+#include "core/wait.h"
 
 namespace shardrec::checkpoint {
 namespace {
@@ -38,7 +39,7 @@ class BackgroundCommit::Work {
   void run() noexcept {
     core::yield_to_others();  // to those that train
     std::unique_lock lock(mutex_);
-    wait_for(lock, [&] { return state_ != State::kPrepared; });
+    core::wait(changed_, lock, [&] { return state_ != State::kPrepared; });
     if (state_ == State::kWriting) {
       lock.unlock();
       write();
@@ -46,7 +47,7 @@ class BackgroundCommit::Work {
       if (state_ == State::kWriting) state_ = State::kWritten;
       changed_.notify_all();
     }
-    wait_for(lock, [&] { return state_ == State::kOver || state_ == State::kGivenUp; });
+    core::wait(changed_, lock, [&] { return state_ == State::kOver || state_ == State::kGivenUp; });
     if (state_ == State::kGivenUp) commit_->abandon();
     let_go();
   }
@@ -81,13 +82,6 @@ class BackgroundCommit::Work {
 
  private:
   enum class State : uint8_t { kPrepared, kWriting, kWritten, kOver, kGivenUp };
-
-  // wait() without an end is of a later run-time library than releases need.
-  template <class Condition>
-  void wait_for(std::unique_lock<std::mutex>& lock, const Condition& holds) {
-    while (!changed_.wait_for(lock, std::chrono::hours(1), holds)) {
-    }
-  }
 
   void set(State state) noexcept {
     const std::lock_guard lock(mutex_);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/float_mode.h"
 #include "core/tensor.h"
+#include "core/wait.h"
 #include "dense/ddp/reducer.h"
 
 namespace shardrec::dense {
@@ -195,9 +196,7 @@ void Reducer::run() noexcept {
         asks_soon_.store(false);  // before it looks which buckets are ready
         pause = std::min(2 * pause, kLongestPause);
       } else {
-        // Without an end, but in the form that old runtimes of C++ have.
-        while (!woken_.wait_for(lock, std::chrono::hours(1), asked)) {
-        }
+        core::wait(woken_, lock, asked);
       }
       if (stop_.load()) return;
     }

@@ -214,8 +214,9 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
     chunk_entries += entries_of(static_cast<int32_t>(f));
   }
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
-    for (const SentBlock& sent : sent_to(owner))
+    for (const SentBlock& sent : sent_to(owner)) {
       chunk_entries += entries_of(block_of(owner, sent).feature);
+    }
     offset += align_up(message_bytes(owner), 64);
   }
 

@@ -81,25 +81,26 @@ void OutputAssembly::open(const RoutedBatch& routed, std::span<const uint8_t> di
   fill_addends(routed, direct);
 }
 
-// Calls visit(addend) for those of a node of a segment. Of many parts most have nothing of a batch: they are left out,
-// but of a sequence, whose addends are told by their place.
-template <class Visit>
-void OutputAssembly::for_each_addend(const RoutedBatch& routed, const Columns& columns, size_t node,
-                                     Visit visit) const {
-  const Segment& segment = *columns.segment;
+int32_t OutputAssembly::part_of(const Columns& columns, const Addend& addend) const {
   const int32_t table = layout_.model().features[static_cast<size_t>(columns.feature)].table;
+  return layout_.table(table).parts[static_cast<size_t>(addend.part)];
+}
+
+// Those of a node of a segment. Of many parts most have nothing of a batch: they are left out, but of a sequence, whose
+// addends are told by their place.
+void OutputAssembly::add_addends(const RoutedBatch& routed, const Columns& columns, size_t node) {
+  const Segment& segment = *columns.segment;
   const bool all = layout_.is_sequence(columns.feature);
   for (size_t a = segment.node_begin(node); a < segment.node_end(node); ++a) {
-    const Addend& addend = segment.addends[a];
-    const int32_t part = layout_.table(table).parts[static_cast<size_t>(addend.part)];
+    const int32_t part = part_of(columns, segment.addends[a]);
     const Part& about = layout_.parts()[static_cast<size_t>(part)];
     const auto block = static_cast<size_t>(layout_.block_of(part, columns.number));
     const auto sent = routed.blocks(about.owner);
     if (sent[block].rows == 0 && !all) continue;
     const float* const rows =
         sent.holds_nothing(block) ? nullptr : scratch_.rows[sent.number(block)];
-    visit(compute::SentRows{&sent[block], rows == nullptr ? nullptr : rows + addend.offset,
-                            about.width});
+    addends_.push_back(
+        {&sent[block], rows == nullptr ? nullptr : rows + segment.addends[a].offset, about.width});
   }
 }
 
@@ -109,8 +110,7 @@ void OutputAssembly::fill_addends(const RoutedBatch& routed, std::span<const uin
     columns.first_addend = addends_.size();
     columns.direct = is_direct(columns, direct);
     for (size_t n = 0; n < columns.segment->nodes.size(); ++n) {
-      for_each_addend(routed, columns, n,
-                      [&](const compute::SentRows& addend) { addends_.push_back(addend); });
+      add_addends(routed, columns, n);
       node_ends_[columns.first_node + n] = addends_.size();
     }
   }
@@ -123,9 +123,7 @@ void OutputAssembly::fill_addends(const RoutedBatch& routed, std::span<const uin
 }
 
 bool OutputAssembly::is_direct(const Columns& columns, std::span<const uint8_t> direct) const {
-  const Addend& addend = columns.segment->addends[0];
-  const int32_t table = layout_.model().features[static_cast<size_t>(columns.feature)].table;
-  const int32_t part = layout_.table(table).parts[static_cast<size_t>(addend.part)];
+  const int32_t part = part_of(columns, columns.segment->addends[0]);
   return layout_.parts()[static_cast<size_t>(part)].owner == layout_.rank() &&
          direct[static_cast<size_t>(layout_.block_of(part, columns.number))] != 0;
 }

@@ -56,9 +56,8 @@ class OutputAssembly {
     size_t node = 0;  // of the segment
   };
 
-  template <class Visit>
-  void for_each_addend(const RoutedBatch& routed, const Columns& columns, size_t node,
-                       Visit visit) const;
+  int32_t part_of(const Columns& columns, const Addend& addend) const;
+  void add_addends(const RoutedBatch& routed, const Columns& columns, size_t node);
   void fill_addends(const RoutedBatch& routed, std::span<const uint8_t> direct);
   bool is_direct(const Columns& columns, std::span<const uint8_t> direct) const;
   compute::PooledOutput pooled_output(const RoutedBatch& routed, const Expansion& expansion,

@@ -115,8 +115,8 @@ struct TableLayout {
   PartRange parts;                // of Layout::parts, by (row, col); replicas by rank
   std::vector<int32_t> features;  // of the model, ascending
   Routing routing;
-  std::vector<Segment>
-      segments;  // ascending columns; of a replicated table none, see Layout::segments
+  // Ascending columns; of a replicated table none, see Layout::segments.
+  std::vector<Segment> segments;
   // Does every receiver get all ids of a feature?
   bool whole = false;
   // Can owners divide gradients by a power of two as they add them up? It is the same then, bit for

@@ -1166,17 +1166,17 @@ impl Lookup {
     /// From here to backward_wait of this lookup, all other calls on the collection and its lookups that are not
     /// said to be for any thread are INVALID_STATE, and so are commits, loads and syncs of the collection; nothing
     /// has changed. Gradients that are BORROWed must stay, unchanged, until backward_wait has returned.
-    /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for nobody.
-    /// Errors: those of backward that concern this rank only, OUT_OF_MEMORY (also where the system starts no more
-    /// threads: the gradients are sent then, and backward may be called), PEER_FAILED, TIMEOUT, MISMATCH, ABORTED.
-    /// After an error nothing is to be waited for. Since 0.2.
+    /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for nobody. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (as backward), OUT_OF_MEMORY (also where the
+    /// system starts no more threads: the gradients are sent then, and backward may be called), PEER_FAILED, TIMEOUT,
+    /// MISMATCH, ABORTED. After an error nothing is to be waited for. Since 0.2.
     pub fn backward_begin(&mut self, update: Update) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_backward_begin(self.0, update.raw()) })
     }
 
     /// Waits for the step that backward_begin has started, and returns what backward would: the lookup is then idle.
-    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another thread waits), INVALID_STATE (no
-    /// backward_begin), and those of backward. Since 0.2.
+    /// Collective, blocking; on any thread. Errors: INVALID_HANDLE, CLOSED, BUSY (another thread waits), INVALID_STATE
+    /// (no backward_begin), and those of backward. Since 0.2.
     pub fn backward_wait(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_backward_wait(self.0) })
     }
