@@ -374,9 +374,10 @@ TEST_F(RowUpdatesOnDevice, HaveThemForVectorsOfEveryElementAndRounding) {
 TEST_F(RowUpdatesOnDevice, WalkRowsThatAreWiderThanAWarp) {
   for (const OptimizerStep& step : compute::all_steps()) {
     std::deque<Shard> shards;
-    for (const int64_t width : {257, 260, 264, 512, 520, 1000}) {
+    // Two and four parts of a lane, then tiles of these, of vectors and of single columns.
+    for (const int64_t width : {132, 257, 260, 264, 384, 512, 516, 520, 1000, 1028}) {
       Shape shape = random_shape(random_, width, step);
-      shape.unique = uniform(random_, 1, 3);
+      shape.unique = uniform(random_, 1, width <= 512 ? 40 : 3);
       shape.bags = 10;
       shards.emplace_back(*this, shape);
     }

@@ -2,7 +2,8 @@
 //   kKind, kDecayMode
 //   step(k, rates, x)                   moves state and weight
 // where state_needs() names sums,
-//   sum(k, x, sums)                     adds to the sums
+//   sum(k, x, sums)                     adds to the sums: of an optimizer with one, the square of
+//   summed(k, x)
 //   rates(step, state, sums, columns)   moves the row value; what step() needs of the sums
 // and, where kMovesFirst,
 //   move(k, x)                          moves the moments, before sum() and step()
@@ -112,8 +113,12 @@ struct RowwiseAdagrad {
   static constexpr OptimizerKind kKind = OptimizerKind::kRowwiseAdagrad;
   static constexpr WeightDecay kDecayMode = kDecay;
 
+  SHARDREC_MATH static Number summed(const Constants& k, const Column& x) {
+    return penalised<kDecay>(k, x.w, x.g);
+  }
+
   SHARDREC_MATH static void sum(const Constants& k, const Column& x, Number* sums) {
-    add_square(penalised<kDecay>(k, x.w, x.g), sums[0]);
+    add_square(summed(k, x), sums[0]);
   }
 
   SHARDREC_MATH static Rates rates(const OptimizerStep& step, float* state, const float* sums,
@@ -148,8 +153,10 @@ struct PartialRowwiseAdam {
   static constexpr OptimizerKind kKind = OptimizerKind::kPartialRowwiseAdam;
   static constexpr WeightDecay kDecayMode = kDecay;
 
-  SHARDREC_MATH static void sum(const Constants&, const Column& x, Number* sums) {
-    add_square(x.g, sums[0]);
+  SHARDREC_MATH static Number summed(const Constants&, const Column& x) { return x.g; }
+
+  SHARDREC_MATH static void sum(const Constants& k, const Column& x, Number* sums) {
+    add_square(summed(k, x), sums[0]);
   }
 
   SHARDREC_MATH static Rates rates(const OptimizerStep& step, float* state, const float* sums,

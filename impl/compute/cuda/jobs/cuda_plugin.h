@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 // Also the suffix of the plug-in's file name.
-#define SHARDREC_CUDA_ABI 3
+#define SHARDREC_CUDA_ABI 4
 
 // What every function returns that can fail: 0, or the cudaError_t of the call that failed.
 typedef int32_t shardrec_cuda_error;

@@ -156,16 +156,26 @@ typedef struct shardrec_cuda_row_job {
   int64_t out_stride;
   float sum_columns;  // that the sums of an update are over
   int32_t element;
-  int32_t lanes;      // threads that have a row together, 2, 4, 8, 16 or 32
-  int32_t tiles;      // that they walk the columns in: 1, but for 32 lanes
-  int32_t tile_rows;  // that a warp takes: a multiple of 32 / lanes, at most 32
+  int32_t lanes;  // threads that have a row together, 2, 4, 8, 16 or 32
+  int32_t
+      part_bits;  // of a wide update: 2^part_bits slots of a lane are of one row; more than 0 with 32 lanes only
+  int32_t
+      tiles;  // that the columns are walked in: 1, but where a lane has all of its slots of one row
+  int32_t
+      tile_rows;  // that a warp takes: at most 32; with one tile of several rows, full waves of them
   shardrec_cuda_optimizer_step step;
   shardrec_cuda_rounding rounding;
 } shardrec_cuda_row_job;
 
 #define SHARDREC_CUDA_LEAST_ROW_LANES 2
 // Columns that a lane has of a row, where a kernel loads 16 bytes at once; else one.
-#define SHARDREC_CUDA_LANE_COLUMNS 8
+#define SHARDREC_CUDA_LANE_COLUMNS 4
+// A lane of an update has so many of these at one time, of several rows, or of one that has more columns
+// than 32 lanes: of optimizers without, and with, matrices of state.
+#define SHARDREC_CUDA_ROW_SLOTS 4
+#define SHARDREC_CUDA_ROW_SLOTS_WITH_MATRICES 2
+// Rows of a warp at one time, at most, for each slot of a lane.
+#define SHARDREC_CUDA_ROWS_OF_A_SLOT 8
 
 enum {
   SHARDREC_CUDA_ROW_GRADIENTS = 0,
@@ -182,6 +192,8 @@ typedef struct shardrec_cuda_row_kind {
   // Do rows of tables, matrices and results begin and end at multiples of 16 bytes, gradients like the
   // shard's, and do four columns of a table that begin at a multiple of four stay together?
   int32_t vectors;
+  // Of updates: may rows have more columns than 32 lanes with one slot each?
+  int32_t wide;
 } shardrec_cuda_row_kind;
 
 #ifdef __cplusplus

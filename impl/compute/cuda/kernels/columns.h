@@ -25,8 +25,8 @@ SHARDREC_DEVICE void load_columns(const float* from, float (&x)[kColumns]) {
 // Two numbers of a 16-bit type, rounded to nearest, side by side.
 SHARDREC_DEVICE uint32_t nearest_halves(int32_t element, float x, float y) {
   return element == SHARDREC_CUDA_FLOAT16
-             ? math::nearest_half<math::Float16>(x) | math::nearest_half<math::Float16>(y) << 16
-             : math::nearest_half<math::Bfloat16>(x) | math::nearest_half<math::Bfloat16>(y) << 16;
+             ? nearest_number<math::Float16>(x) | nearest_number<math::Float16>(y) << 16
+             : nearest_number<math::Bfloat16>(x) | nearest_number<math::Bfloat16>(y) << 16;
 }
 
 // Writes numbers [i, i + kColumns) of a list of this type, rounded to nearest. Four or eight of them are

@@ -55,6 +55,15 @@ SHARDREC_DEVICE T* global(T* pointer) {
   return pointer;
 }
 
+// The same number, of which the compiler does not know that. What is computed of it is computed anew, and
+// takes no registers from one use to the next.
+SHARDREC_DEVICE int anew(int number) {
+#if defined(__CUDACC__)
+  asm volatile("" : "+r"(number));
+#endif
+  return number;
+}
+
 // Blocks that have a thread for each of so many things.
 constexpr int64_t blocks_for(int64_t things) { return (things + kThreads - 1) / kThreads; }
 

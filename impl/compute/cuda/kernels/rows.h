@@ -16,11 +16,24 @@ inline constexpr int kVirtualLanes = 16;
 
 // The conversion of the hardware: the same number as math::widened for every pattern, a NaN's payload
 // aside.
-SHARDREC_DEVICE float widened_float16(uint32_t half) {
-  return __half2float(__ushort_as_half(static_cast<unsigned short>(half)));
+template <class Half>
+SHARDREC_DEVICE float widened_number(uint32_t half) {
+  if constexpr (std::is_same_v<Half, math::Float16>) {
+    return __half2float(__ushort_as_half(static_cast<unsigned short>(half)));
+  } else {
+    return math::widened<Half>(half);
+  }
 }
-SHARDREC_DEVICE float widened_bfloat16(uint32_t half) {
-  return math::widened<math::Bfloat16>(half);
+
+// math::nearest_half, likewise by the hardware, but for its NaN.
+template <class Half>
+SHARDREC_DEVICE math::Word nearest_number(float x) {
+  if constexpr (std::is_same_v<Half, math::Float16>) {
+    const math::Word rounded = __half_as_ushort(__float2half_rn(x));
+    return x == x ? rounded : math::Float16::kNan;
+  } else {
+    return math::nearest_half<Half>(x);
+  }
 }
 
 // 16 bytes of a row. Raw is moved at once, and must be aligned as it says.
@@ -47,8 +60,8 @@ struct Float16Vector : HalfVector {
     const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      x[2 * i] = widened_float16(words[i] & 0xFFFF);
-      x[2 * i + 1] = widened_float16(words[i] >> 16);
+      x[2 * i] = widened_number<math::Float16>(words[i] & 0xFFFF);
+      x[2 * i + 1] = widened_number<math::Float16>(words[i] >> 16);
     }
   }
 };
@@ -57,8 +70,8 @@ struct Bfloat16Vector : HalfVector {
     const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      x[2 * i] = widened_bfloat16(words[i] & 0xFFFF);
-      x[2 * i + 1] = widened_bfloat16(words[i] >> 16);
+      x[2 * i] = widened_number<math::Bfloat16>(words[i] & 0xFFFF);
+      x[2 * i + 1] = widened_number<math::Bfloat16>(words[i] >> 16);
     }
   }
 };
@@ -77,7 +90,7 @@ struct Float16Single {
   using Raw = uint16_t;
 
   SHARDREC_DEVICE static void widen(const Raw& raw, float (&x)[kColumns]) {
-    x[0] = widened_float16(raw);
+    x[0] = widened_number<math::Float16>(raw);
   }
 };
 struct Bfloat16Single {
@@ -86,7 +99,7 @@ struct Bfloat16Single {
   using Raw = uint16_t;
 
   SHARDREC_DEVICE static void widen(const Raw& raw, float (&x)[kColumns]) {
-    x[0] = widened_bfloat16(raw);
+    x[0] = widened_number<math::Bfloat16>(raw);
   }
 };
 
@@ -105,8 +118,8 @@ SHARDREC_DEVICE void store_number(void* list, int32_t element, int64_t i, float 
     static_cast<float*>(list)[i] = x;
     return;
   }
-  const math::Word half = element == SHARDREC_CUDA_FLOAT16 ? math::nearest_half<math::Float16>(x)
-                                                           : math::nearest_half<math::Bfloat16>(x);
+  const math::Word half = element == SHARDREC_CUDA_FLOAT16 ? nearest_number<math::Float16>(x)
+                                                           : nearest_number<math::Bfloat16>(x);
   static_cast<uint16_t*>(list)[i] = static_cast<uint16_t>(half);
 }
 

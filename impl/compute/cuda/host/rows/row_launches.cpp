@@ -19,7 +19,7 @@ constexpr int64_t kEnoughWarps = 8192;
 
 bool same(const shardrec_cuda_row_kind& a, const shardrec_cuda_row_kind& b) {
   return a.operation == b.operation && a.optimizer == b.optimizer && a.element == b.element &&
-         a.vectors == b.vectors;
+         a.vectors == b.vectors && a.wide == b.wide;
 }
 
 int64_t columns_of_lane(const shardrec_cuda_row_kind& kind) {
@@ -32,6 +32,14 @@ int64_t lanes_of(const shardrec_cuda_row_kind& kind, const shardrec_cuda_row_job
   const auto loads = static_cast<uint64_t>((job.columns + columns - 1) / columns);
   return static_cast<int64_t>(
       std::clamp(std::bit_ceil(loads), uint64_t{SHARDREC_CUDA_LEAST_ROW_LANES}, uint64_t{kWarp}));
+}
+
+// Slots that a lane has in an operation; of the others there is one.
+uint64_t slots_of(const shardrec_cuda_row_kind& kind) {
+  if (kind.operation != SHARDREC_CUDA_ROW_UPDATE) return 1;
+  return state_needs(static_cast<OptimizerKind>(kind.optimizer)).matrices == 0
+             ? SHARDREC_CUDA_ROW_SLOTS
+             : SHARDREC_CUDA_ROW_SLOTS_WITH_MATRICES;
 }
 
 const shardrec_cuda_column_map* on_device(const ColumnMap* maps) {
@@ -51,9 +59,11 @@ void RowLaunches::clear() {
   }
 }
 
-void RowLaunches::add(const shardrec_cuda_row_kind& kind, const shardrec_cuda_row_job& job,
+void RowLaunches::add(shardrec_cuda_row_kind kind, const shardrec_cuda_row_job& job,
                       std::span<const ColumnMap> maps) {
   if (job.touched.count == 0 || job.columns == 0) return;
+  kind.wide =
+      kind.operation == SHARDREC_CUDA_ROW_UPDATE && job.columns > kWarp * columns_of_lane(kind);
   auto to = std::find_if(launches_.begin(), launches_.end(),
                          [&](const Launch& known) { return same(known.kind, kind); });
   if (to == launches_.end()) {
@@ -75,10 +85,17 @@ void RowLaunches::cut(Launch& launch) {
   launch.first_block.assign(1, 0);
   for (shardrec_cuda_row_job& job : launch.jobs) {
     const int64_t lanes = lanes_of(launch.kind, job);
-    const int64_t of_tile = lanes * columns_of_lane(launch.kind);
+    const int64_t of_part = lanes * columns_of_lane(launch.kind);
+    const uint64_t slots = slots_of(launch.kind);
+    const auto needed = static_cast<uint64_t>((job.columns + of_part - 1) / of_part);
+    const uint64_t parts = std::min(std::bit_ceil(needed), slots);
+    const int64_t of_tile = of_part * static_cast<int64_t>(parts);
+    const int64_t wave = std::min(kWarp / lanes * static_cast<int64_t>(slots / parts),
+                                  static_cast<int64_t>(slots) * SHARDREC_CUDA_ROWS_OF_A_SLOT);
     job.lanes = static_cast<int32_t>(lanes);
+    job.part_bits = std::countr_zero(parts);
     job.tiles = static_cast<int32_t>((job.columns + of_tile - 1) / of_tile);
-    job.tile_rows = static_cast<int32_t>(std::clamp(wanted, kWarp / lanes, kWarp));
+    job.tile_rows = static_cast<int32_t>(std::clamp(wanted, wave, kWarp));
     const int64_t of_block = job.tile_rows * kWarpsOfBlock;
     launch.first_block.push_back(launch.first_block.back() +
                                  (job.touched.count + of_block - 1) / of_block);

@@ -20,7 +20,7 @@ class RowLaunches {
   void clear();
   // A job, but for its lanes and tiles, which follow from its kind and the other jobs of it. maps: of
   // its rounding. Launches are in the order of the operations' numbers: updates, norms, rescaling.
-  void add(const shardrec_cuda_row_kind& kind, const shardrec_cuda_row_job& job,
+  void add(shardrec_cuda_row_kind kind, const shardrec_cuda_row_job& job,
            std::span<const ColumnMap> maps);
   // Sends the lists, then enqueues all launches.
   void run();

@@ -23,12 +23,16 @@ write_gradients(const shardrec_cuda_row_job* jobs, const int64_t* first_block, i
   const LaneGroup group = lane_group(job.lanes);
   for (int r = group.number; r < rows; r += group.groups) {
     float* const out = job.out + (first + r) * job.out_stride;
-    for (int tile = 0;; ++tile) {
-      const LaneColumns lane = columns_of_lane<kColumns>(tile, job.lanes, group.lane, job.columns);
-      if (lane.count == 0) break;
+    for (int at = group.lane * kColumns; at < job.columns; at += job.lanes * kColumns) {
       float sum[kColumns];
-      sum_gradient(job.touched, own, own.row[r], job.first_column + lane.first, lane.count, sum);
-      LaneFloats<kColumns>::store(out + lane.first, lane.count, sum);
+      const TouchedRow& row = own.row[r];
+      if (row.occurrences > 1) {
+        sum_gradient(job.touched, own, row, job.first_column + at, sum);
+      } else {
+        load_gradient(own, row, job.first_column + at, sum);
+        sum_first(job.touched, row, sum);
+      }
+      LaneFloats<kColumns>::store(out + at, sum);
     }
   }
 }

@@ -6,7 +6,7 @@ namespace {
 
 template <class Row>
 RowKernel norm_kernel() {
-  return {sum_row_norms<Row>, sizeof(NormShared<Row>)};
+  return {sum_row_norms<Row>, sizeof(NormShared)};
 }
 
 template <class Row>

@@ -29,13 +29,19 @@ RowKernel kernel_of(const shardrec_cuda_row_kind& kind) {
 }
 
 cudaError_t load_kind(shardrec_cuda_row_kind kind) {
-  kind.vectors = 0;
-  cudaError_t error = load(kernel_of(kind).function);
-  kind.vectors = 1;
-  for (const int32_t element :
-       {SHARDREC_CUDA_FLOAT32, SHARDREC_CUDA_FLOAT16, SHARDREC_CUDA_BFLOAT16}) {
-    kind.element = element;
+  cudaError_t error = cudaSuccess;
+  const auto load_it = [&] {
     if (error == cudaSuccess) error = load(kernel_of(kind).function);
+  };
+  for (kind.wide = 0; kind.wide < 2; ++kind.wide) {
+    kind.vectors = 0;
+    load_it();
+    kind.vectors = 1;
+    for (const int32_t element :
+         {SHARDREC_CUDA_FLOAT32, SHARDREC_CUDA_FLOAT16, SHARDREC_CUDA_BFLOAT16}) {
+      kind.element = element;
+      load_it();
+    }
   }
   return error;
 }

@@ -34,50 +34,51 @@ SHARDREC_DEVICE math::Word word_of(const math::Word (&word)[4], int64_t column) 
   return (column & 1) == 0 ? even : odd;
 }
 
-SHARDREC_DEVICE void store_columns(const Float32Columns&, const shardrec_cuda_row_job& job,
-                                   int64_t row, const LaneColumns& own, const float (&x)[8]) {
-  LaneFloats<8>::store(static_cast<float*>(global(job.table)) + row * job.stride + own.first,
-                       own.count, x);
+// Where a row of the shard begins, in a job's columns.
+SHARDREC_DEVICE void* row_at(const shardrec_cuda_row_job& job, int64_t row) {
+  const int64_t bytes = job.element == SHARDREC_CUDA_FLOAT32 ? 4 : 2;
+  return static_cast<unsigned char*>(global(job.table)) + row * job.stride * bytes;
 }
 
-template <class Vector, class Half>
-SHARDREC_DEVICE void store_columns(const HalfColumns<Vector, Half>&,
-                                   const shardrec_cuda_row_job& job, int64_t row,
-                                   const LaneColumns& own, const float (&x)[8]) {
-  math::Word half[8];
+// Columns of row `row` of the shard from `first` on, of one lane; the row begins at `begin`.
+SHARDREC_DEVICE void store_columns(const Float32Columns&, const shardrec_cuda_row_job& /*job*/,
+                                   int64_t /*row*/, void* begin, int first, const float (&x)[4]) {
+  auto* const at = static_cast<float*>(global(begin)) + first;
+  __stcs(reinterpret_cast<float4*>(at), make_float4(x[0], x[1], x[2], x[3]));
+}
+
+template <class Half>
+SHARDREC_DEVICE void store_columns(const HalfColumns<Half>&, const shardrec_cuda_row_job& job,
+                                   int64_t row, void* begin, int first, const float (&x)[4]) {
+  math::Word half[4];
   if (job.rounding.stochastic != 0) {
+    math::Word word[4];
+    random_words(job.rounding, row, table_column(job.rounding, job.first_column + first), word);
 #pragma unroll
-    for (int c = 0; c < 8; c += 4) {
-      const int64_t column = table_column(job.rounding, job.first_column + own.first + c);
-      math::Word word[4];
-      random_words(job.rounding, row, column, word);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) half[c + i] = math::stochastic_half<Half>(x[c + i], word[i]);
-    }
+    for (int c = 0; c < 4; ++c) half[c] = math::stochastic_half<Half>(x[c], word[c]);
   } else {
 #pragma unroll
-    for (int c = 0; c < 8; ++c) half[c] = math::nearest_half<Half>(x[c]);
+    for (int c = 0; c < 4; ++c) half[c] = nearest_number<Half>(x[c]);
   }
-  auto* const at = static_cast<uint16_t*>(global(job.table)) + row * job.stride + own.first;
-  *reinterpret_cast<uint4*>(at) = make_uint4(half[0] | half[1] << 16, half[2] | half[3] << 16,
-                                             half[4] | half[5] << 16, half[6] | half[7] << 16);
+  auto* const at = static_cast<uint16_t*>(global(begin)) + first;
+  __stcs(reinterpret_cast<uint2*>(at),
+         make_uint2(half[0] | half[1] << 16, half[2] | half[3] << 16));
 }
 
 SHARDREC_DEVICE void store_columns(const SingleColumn&, const shardrec_cuda_row_job& job,
-                                   int64_t row, const LaneColumns& own, const float (&x)[1]) {
-  const int64_t at = row * job.stride + own.first;
+                                   int64_t row, void* begin, int first, const float (&x)[1]) {
   if (job.element == SHARDREC_CUDA_FLOAT32 || job.rounding.stochastic == 0) {
-    store_number(global(job.table), job.element, at, x[0]);
+    store_number(global(begin), job.element, first, x[0]);
     return;
   }
-  const int64_t column = table_column(job.rounding, job.first_column + own.first);
+  const int64_t column = table_column(job.rounding, job.first_column + first);
   math::Word words[4];
   random_words(job.rounding, row, column, words);
   const math::Word word = word_of(words, column);
   const math::Word half = job.element == SHARDREC_CUDA_FLOAT16
                               ? math::stochastic_half<math::Float16>(x[0], word)
                               : math::stochastic_half<math::Bfloat16>(x[0], word);
-  static_cast<uint16_t*>(global(job.table))[at] = static_cast<uint16_t>(half);
+  static_cast<uint16_t*>(global(begin))[first] = static_cast<uint16_t>(half);
 }
 
 }  // namespace shardrec::compute::cuda

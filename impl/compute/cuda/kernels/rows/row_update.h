@@ -1,83 +1,37 @@
 // One optimizer step of touched rows (compute::RowUpdate), or the sums over columns that it would take.
 //
-// A group of lanes has a row, a warp as many rows as it has groups at one time, and its rows in rounds
-// of so many. What a lane has of weights, state and gradient stays in its registers until it is stored.
-// The columns of a row that is wider than its lanes have at once are walked in tiles, for sums twice.
+// A group of lanes has a row, and each lane some slots, which hold neighbouring columns of one row each: of
+// several rows, or where a row has more columns than its lanes, of several parts of a row. A warp loads
+// the slots of all of its lanes, a wave of rows, before it uses the first. What a lane has of weights,
+// state and gradient stays in its registers until it is stored; what sums over columns decide is computed
+// by one lane for each row. A row that no wave has room for is walked in tiles, for sums twice.
 #pragma once
 
-#include "compute/cuda/kernels/rows/column_sums.h"
+#include "compute/cuda/kernels/rows/row_formulas.h"
+#include "compute/cuda/kernels/rows/row_slots.h"
 #include "compute/cuda/kernels/rows/row_store.h"
 
 namespace shardrec::compute::cuda {
-
-SHARDREC_DEVICE OptimizerStep step_of(OptimizerKind kind, WeightDecay decay,
-                                      const shardrec_cuda_optimizer_step& step) {
-  return {.kind = kind,
-          .decay_mode = decay,
-          .learning_rate = step.learning_rate,
-          .eps = step.eps,
-          .weight_decay = step.weight_decay,
-          .beta1 = step.beta1,
-          .beta2 = step.beta2,
-          .one_minus_beta1 = step.one_minus_beta1,
-          .one_minus_beta2 = step.one_minus_beta2,
-          .bias1 = step.bias1,
-          .bias2 = step.bias2,
-          .momentum = step.momentum,
-          .eta = step.eta,
-          .max_norm = step.max_norm};
-}
-
-// Lists of numbers that the sums of an optimizer read: of gradients, of weights, of the first matrix.
-constexpr int summed_lists(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::kPartialRowwiseLamb:
-      return 3;
-    case OptimizerKind::kPartialRowwiseAdam:
-      return 1;
-    default:
-      return 2;
-  }
-}
-
-// The formulas of an optimizer, with the decay of a job.
-template <template <WeightDecay> class OfDecay>
-struct Formulas {
-  static constexpr OptimizerKind kKind = OfDecay<WeightDecay::kNone>::kKind;
-  static constexpr StateNeeds kNeeds = state_needs(kKind);
-
-  // Calls body(formula, settings).
-  template <class Body>
-  SHARDREC_DEVICE static void visit(const shardrec_cuda_optimizer_step& step, const Body& body) {
-    switch (static_cast<WeightDecay>(step.decay)) {
-      case WeightDecay::kNone:
-        return call<WeightDecay::kNone>(step, body);
-      case WeightDecay::kL2:
-        return call<WeightDecay::kL2>(step, body);
-      case WeightDecay::kDecouple:
-        return call<WeightDecay::kDecouple>(step, body);
-    }
-  }
-
- private:
-  template <WeightDecay kDecay, class Body>
-  SHARDREC_DEVICE static void call(const shardrec_cuda_optimizer_step& step, const Body& body) {
-    if constexpr (accepts(kKind, kDecay)) body(OfDecay<kDecay>{}, step_of(kKind, kDecay, step));
-  }
-};
 
 template <class Row, template <WeightDecay> class OfDecay>
 struct UpdateShared {
   using With = Formulas<OfDecay>;
   static constexpr int kSums = With::kNeeds.sums;
-  static constexpr int kLists = summed_lists(With::kKind);
+  static constexpr int kSlots =
+      With::kNeeds.matrices == 0 ? SHARDREC_CUDA_ROW_SLOTS : SHARDREC_CUDA_ROW_SLOTS_WITH_MATRICES;
+  static constexpr int kMostRows = kSlots * SHARDREC_CUDA_ROWS_OF_A_SLOT;  // of a wave
   struct Totals {
-    SummedNumbers<kLists, Row::kColumns> numbers;
-    RowTotals<kSums> of_row;
+    float state[kWarp];  // of the warp's rows
+    // Of the rows of a wave.
+    float sum[kMostRows][kSums == 0 ? 1 : kSums];
+    math::Rates rates[kMostRows];
   };
   struct NoTotals {};
   struct OfWarp {
     WarpRows rows;
+    void* begin[kWarp];  // of the rows, in the table
+    // By row and column: first of gradients that a lane has summed for itself.
+    float numbers[summed_lists(With::kKind)][kMostRows * kVirtualLanes];
     std::conditional_t<kSums != 0, Totals, NoTotals> totals;
   };
 
@@ -86,58 +40,57 @@ struct UpdateShared {
 };
 
 // The rows of a warp.
-template <class Row, template <WeightDecay> class OfDecay>
+template <class Row, template <WeightDecay> class OfDecay, bool kWide>
 class WarpUpdate {
  public:
   using Shared = UpdateShared<Row, OfDecay>;
 
-  SHARDREC_DEVICE WarpUpdate(const shardrec_cuda_row_job& job, typename Shared::OfWarp& own,
-                             int rows)
-      : job_(job), own_(own), group_(lane_group(job.lanes)), rows_(rows) {}
-
-  // A row for each group, from row `begin` of the warp on.
-  SHARDREC_DEVICE void step(int begin) {
-    const int number = begin + group_.number;
-    const bool has_row = number < rows_;
-    const TouchedRow& row = own_.rows.row[has_row ? number : begin];
-    const bool takes_sums = kSums != 0 && job_.sums == nullptr;
-    float state = 0;
+  SHARDREC_DEVICE WarpUpdate(const shardrec_cuda_row_job& job, typename Shared::OfWarp& own)
+      : job_(job), own_(own) {
+    const int64_t row = own.rows.row[lane_index()].row;
+    own.begin[lane_index()] = row_at(job, row);
     if constexpr (kNeeds.row_values != 0) {
-      if (job_.state != nullptr) state = global(job_.state)[row.row];
+      if (job.state != nullptr) own.totals.state[lane_index()] = global(job.state)[row];
     }
-    const int tiles = job_.tiles;
+    __syncwarp();
+  }
+
+  // Rows that a warp has on their way at one time.
+  SHARDREC_DEVICE int wave() const {
+    const int rows = kWarp / job_.lanes * (kSlots >> (kWide ? job_.part_bits : 0));
+    return rows < Shared::kMostRows ? rows : Shared::kMostRows;
+  }
+
+  // A wave, from row `begin` of the warp on.
+  SHARDREC_DEVICE void step(int begin) {
+    begin_ = begin;
+    const int left = own_.rows.rows - begin;
+    wave_ = left < wave() ? left : wave();
+    const bool takes_sums = kSums != 0 && job_.sums == nullptr;
+    const int tiles = kWide ? job_.tiles : 1;
     const int walks = takes_sums && tiles > 1 && job_.out == nullptr ? 2 * tiles : tiles;
     [[maybe_unused]] Sums sums;
     for (int walk = 0; walk < walks; ++walk) {
       const bool adds = takes_sums && walk < tiles;
-      const int tile = walk < tiles ? walk : walk - tiles;
-      const LaneColumns lane =
-          columns_of_lane<kColumns>(tile, group_.lanes, group_.lane, job_.columns);
-      const bool has_columns = has_row && lane.count > 0;
-      math::Column x[kColumns] = {};
-      if (has_columns) load(row, lane, x);
+      tile_ = walk < tiles ? walk : walk - tiles;
+      math::Column x[kSlots][kColumns] = {};
+      load(x);
       if constexpr (kSums != 0) {
+        if (adds || kRereads) put(x);
         if (adds) {
-          put(x);
           __syncwarp();
-          add(begin, tile, tiles, sums);
+          add(sums);
           __syncwarp();
         }
+        if (job_.out != nullptr || (adds && tiles > 1 && tile_ + 1 != tiles)) continue;
+        if (takes_sums ? walk + 1 == tiles : walk == 0) set_rates();
+        if (adds && tiles > 1) continue;
       }
-      if (job_.out != nullptr || (adds && tiles > 1)) continue;
-      float moved = state;
-      if (has_columns) {
-        step_columns(number, moved, x);
-        store(row, lane, x);
-      }
-      if constexpr (kNeeds.row_values != 0) {
-        if (walk + 1 < walks) continue;
-        __syncwarp();  // all lanes have read it
-        if (has_row && group_.lane == 0) global(job_.state)[row.row] = moved;
-      }
+      step_and_store(x);
+      __syncwarp();  // the next one writes, or loads and does not use, what this one has read or stored
     }
     if constexpr (kSums != 0) {
-      if (job_.out != nullptr && has_row && group_.lane == 0) put_out(number);
+      if (job_.out != nullptr && lane_index() < wave_) put_out();
     }
   }
 
@@ -145,144 +98,261 @@ class WarpUpdate {
   using With = Formulas<OfDecay>;
   static constexpr StateNeeds kNeeds = With::kNeeds;
   static constexpr int kSums = kNeeds.sums;
+  static constexpr int kLists = summed_lists(With::kKind);
   static constexpr int kColumns = Row::kColumns;
+  static constexpr int kSlots = Shared::kSlots;
   using Sums = ColumnSums<kSums == 0 ? 1 : kSums>;
+  using Slots = RowSlots<kColumns, kWide>;
+  // Gradients are where the sums read them until they are needed, which leaves registers to the sums.
+  static constexpr bool kRereads = kSums > 1 && !kWide;
 
-  SHARDREC_DEVICE void load(const TouchedRow& row, const LaneColumns& lane,
-                            math::Column (&x)[kColumns]) const {
-    // On their way while gradients are summed.
-    const typename Row::Raw raw =
-        Row::load(job_.table, job_.element, row.row * job_.stride + lane.first, lane.count);
-    const int64_t at = row.row * job_.touched.width + lane.first;
-    float m[kColumns] = {};
-    float v[kColumns] = {};
-    if constexpr (kNeeds.matrices > 0)
-      LaneFloats<kColumns>::load(job_.matrices[0] + at, lane.count, m);
-    if constexpr (kNeeds.matrices > 1)
-      LaneFloats<kColumns>::load(job_.matrices[1] + at, lane.count, v);
-    float g[kColumns];
-    sum_gradient(job_.touched, own_.rows, row, job_.first_column + lane.first, lane.count, g);
-    float w[kColumns];
-    Row::widen(raw, w);
+  SHARDREC_DEVICE Slots slots() const { return Slots(job_, wave_, tile_); }
+
+  // Of a row of the wave, among those of the warp: some row, of slots without one.
+  SHARDREC_DEVICE int of_warp(int row) const { return (begin_ + row) & (kWarp - 1); }
+  SHARDREC_DEVICE const TouchedRow& touched(int row) const { return own_.rows.row[of_warp(row)]; }
+
+  // The gradients of rows that several occurrences are of: few, where there are far more rows than ids.
+  SHARDREC_DEVICE void sum_occurrences() {
+    const Slots own = slots();
+#pragma unroll 1
+    for (int s = 0; s < kSlots; ++s) {
+      if (!own.has(s) || touched(own.row(s)).occurrences < 2) continue;
+      float g[kColumns];
+      sum_gradient(job_.touched, own_.rows, touched(own.row(s)), job_.first_column + own.column(s),
+                   g);
+      put_numbers(own_.numbers[0] + own.place(s), g);
+    }
+  }
+
+  SHARDREC_DEVICE void load(math::Column (&x)[kSlots][kColumns]) {
+    sum_occurrences();
+    typename Row::Raw raw[kSlots];
+    float g[kSlots][kColumns];
+    float m[kSlots][kColumns] = {};
+    float v[kSlots][kColumns] = {};
+    load_rows(raw, m, v);
+    load_gradients(g);
+    finish_gradients(g);
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) x[c] = {w[c], g[c], m[c], v[c]};
+    for (int s = 0; s < kSlots; ++s) {
+      float w[kColumns];
+      Row::widen(raw[s], w);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) x[s][c] = {w[c], g[s][c], m[s][c], v[s][c]};
+    }
     if constexpr (math::kMovesFirst<OfDecay<WeightDecay::kNone>>) {
       With::visit(job_.step, [&](auto formula, const OptimizerStep& step) {
         const math::Constants k(step);
 #pragma unroll
-        for (int c = 0; c < kColumns; ++c) decltype(formula)::move(k, x[c]);
+        for (int s = 0; s < kSlots; ++s) {
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c) decltype(formula)::move(k, x[s][c]);
+        }
       });
     }
   }
 
-  // What the sums read of this lane's columns, for all lanes.
-  SHARDREC_DEVICE void put(const math::Column (&x)[kColumns]) {
-    auto& lists = own_.totals.numbers.x;
-    const int at = lane_index() * kColumns;
+  SHARDREC_DEVICE void load_rows(typename Row::Raw (&raw)[kSlots], float (&m)[kSlots][kColumns],
+                                 float (&v)[kSlots][kColumns]) const {
+    const Slots own = slots();
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
-      lists[0][at + c] = x[c].g;
-      if constexpr (Shared::kLists > 1) lists[1][at + c] = x[c].w;
-      if constexpr (Shared::kLists > 2) lists[2][at + c] = x[c].m;
+    for (int s = 0; s < kSlots; ++s) {
+      const int row = own.row(s);
+      raw[s] = Row::load(own_.begin[of_warp(row)], job_.element, own.some_column(s));
+      const int64_t at = touched(row).row * job_.touched.width + own.some_column(s);
+      if constexpr (kNeeds.matrices > 0) LaneFloats<kColumns>::load(job_.matrices[0] + at, m[s]);
+      if constexpr (kNeeds.matrices > 1) LaneFloats<kColumns>::load(job_.matrices[1] + at, v[s]);
     }
   }
 
-  // Adds a tile of the rows that the groups have.
-  SHARDREC_DEVICE void add(int begin, int tile, int tiles, Sums& sums) {
-    const int left = rows_ - begin;
-    const int rows = left < group_.groups ? left : group_.groups;
-    const int of_tile = group_.lanes * kColumns;
-    const int columns_left = job_.columns - tile * of_tile;
-    const int columns = columns_left < of_tile ? columns_left : of_tile;
-    const auto& lists = own_.totals.numbers.x;
-    for (int i = 0; 2 * i < rows; ++i) {
+  SHARDREC_DEVICE void load_gradients(float (&g)[kSlots][kColumns]) const {
+    const Slots own = slots();
+    const auto first = [&](int s) {
+      return touched(own.row(s)).gradient + (job_.first_column + own.some_column(s));
+    };
+    if (kColumns == 1 || own_.rows.aligned) {
+#pragma unroll
+      for (int s = 0; s < kSlots; ++s) LaneFloats<kColumns>::load(first(s), g[s]);
+    } else {
+#pragma unroll
+      for (int s = 0; s < kSlots; ++s) LaneFloats<kColumns>::load_each(first(s), g[s]);
+    }
+  }
+
+  // Makes gradients of what was loaded first.
+  SHARDREC_DEVICE void finish_gradients(float (&g)[kSlots][kColumns]) const {
+    const Slots own = slots();
+#pragma unroll
+    for (int s = 0; s < kSlots; ++s) {
+      const TouchedRow& row = touched(own.row(s));
+      sum_first(job_.touched, row, g[s]);
+      if (row.occurrences > 1 && own.has(s)) get_numbers(own_.numbers[0] + own.place(s), g[s]);
+    }
+  }
+
+  // What the sums read of this lane's columns, for all lanes.
+  SHARDREC_DEVICE void put(const math::Column (&x)[kSlots][kColumns]) {
+    if constexpr (kSums == 1) {
+      With::visit(job_.step, [&](auto formula, const OptimizerStep& step) {
+        const math::Constants k(step);
+        put_list(0, [&](int s, int c) { return decltype(formula)::summed(k, x[s][c]); });
+      });
+    } else {
+      put_list(0, [&](int s, int c) { return x[s][c].g; });
+      put_list(1, [&](int s, int c) { return x[s][c].w; });
+      if constexpr (kLists > 2) put_list(2, [&](int s, int c) { return x[s][c].m; });
+    }
+  }
+
+  template <class NumberOf>
+  SHARDREC_DEVICE void put_list(int list, const NumberOf& number_of) {
+    const Slots own = slots();
+#pragma unroll
+    for (int s = 0; s < kSlots; ++s) {
+      if (!own.has(s)) continue;
+      float numbers[kColumns];
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) numbers[c] = number_of(s, c);
+      put_numbers(own_.numbers[list] + own.place(s), numbers);
+    }
+  }
+
+  SHARDREC_DEVICE static void put_numbers(float* at, const float (&x)[kColumns]) {
+    if constexpr (kColumns == 1) {
+      *at = x[0];
+    } else {
+      *reinterpret_cast<float4*>(at) = make_float4(x[0], x[1], x[2], x[3]);
+    }
+  }
+
+  SHARDREC_DEVICE static void get_numbers(const float* at, float (&x)[kColumns]) {
+    if constexpr (kColumns == 1) {
+      x[0] = *at;
+    } else {
+      Float32Vector::widen(*reinterpret_cast<const float4*>(at), x);
+    }
+  }
+
+  // Adds a tile of the rows of the wave. Where there are several tiles, that is one row.
+  SHARDREC_DEVICE void add(Sums& sums) {
+    const int columns = slots().columns_of_tile();
+    const auto& lists = own_.numbers;
+    for (int i = 0; 2 * i < wave_; ++i) {
       const int row = Sums::row_of(i);
-      if (tile == 0) sums.clear();
-      if (row < rows) {
-        With::visit(job_.step, [&](auto formula, const OptimizerStep& step) {
-          const math::Constants k(step);
-          sums.add(columns, [&](int c, float* lane) {
-            const int at = row * of_tile + c;
-            math::Column x{0, lists[0][at], 0, 0};
-            if constexpr (Shared::kLists > 1) x.w = lists[1][at];
-            if constexpr (Shared::kLists > 2) x.m = lists[2][at];
-            decltype(formula)::sum(k, x, lane);
-          });
+      if (tile_ == 0) sums.clear();
+      if (row < wave_) {
+        sums.add(SummedRow(row, columns), columns, [&](int at, float* lane) {
+          if constexpr (kSums == 1) {
+            math::add_square(lists[0][at], lane[0]);
+          } else {
+            math::Column x{lists[1][at], lists[0][at], 0, 0};
+            if constexpr (kLists > 2) x.m = lists[2][at];
+            With::add(x, lane);
+          }
         });
       }
-      if (tile + 1 == tiles) sums.finish(row, rows, own_.totals.of_row);
-    }
-  }
-
-  // Of the row that this lane's group has, which is row `number` of the warp.
-  SHARDREC_DEVICE void read_sums(int number, float (&sums)[kMostSums]) const {
+      if (kWide && tile_ + 1 != job_.tiles) continue;
+      sums.finish();
+      if (row < wave_ && lane_index() % kVirtualLanes == 0) {
 #pragma unroll
-    for (int k = 0; k < kSums; ++k) {
-      if (job_.sums == nullptr) {
-        sums[k] = own_.totals.of_row.sum[group_.number][k];
-      } else {
-        sums[k] = global(job_.sums)[(own_.rows.first + number) * job_.sums_stride + k];
+        for (int k = 0; k < kSums; ++k) own_.totals.sum[row][k] = sums[k];
       }
     }
   }
 
-  SHARDREC_DEVICE void step_columns([[maybe_unused]] int number, [[maybe_unused]] float& state,
-                                    math::Column (&x)[kColumns]) const {
+  // A lane for each row of the wave: what the formulas need of its sums, and the next value of its state.
+  SHARDREC_DEVICE void set_rates() {
+    const int lane = lane_index();
+    if (lane < wave_) {
+      float state = 0;
+      if constexpr (kNeeds.row_values != 0) state = own_.totals.state[begin_ + lane];
+      float sums[kMostSums];
+#pragma unroll
+      for (int k = 0; k < kSums; ++k) {
+        sums[k] = job_.sums == nullptr ? own_.totals.sum[lane][k]
+                                       : global(job_.sums)[number_of(lane) * job_.sums_stride + k];
+      }
+      With::visit(job_.step, [&](auto formula, const OptimizerStep& step) {
+        own_.totals.rates[lane] = decltype(formula)::rates(step, &state, sums, job_.sum_columns);
+      });
+      if constexpr (kNeeds.row_values != 0) {
+        global(job_.state)[own_.rows.row[begin_ + lane].row] = state;
+      }
+    }
+    __syncwarp();
+  }
+
+  // Of a row of the wave, among those of the job.
+  SHARDREC_DEVICE int64_t number_of(int row) const { return own_.rows.first + begin_ + row; }
+
+  SHARDREC_DEVICE void step_and_store(math::Column (&x)[kSlots][kColumns]) const {
+    if constexpr (kSums == 0) __syncwarp();  // others have loaded what they do not use
     With::visit(job_.step, [&](auto formula, const OptimizerStep& step) {
       const math::Constants k(step);
-      math::Rates rates;
-      if constexpr (kSums != 0) {
-        float sums[kMostSums];
-        read_sums(number, sums);
-        rates = decltype(formula)::rates(step, &state, sums, job_.sum_columns);
-      }
+      const Slots own = slots();
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) decltype(formula)::step(k, rates, x[c]);
+      for (int s = 0; s < kSlots; ++s) {
+        if (!own.has(s)) continue;
+        math::Rates rates;
+        if constexpr (kSums != 0) rates = own_.totals.rates[own.row(s)];
+        if constexpr (kRereads) {
+          float g[kColumns];
+          get_numbers(own_.numbers[0] + own.place(s), g);
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c) x[s][c].g = g[c];
+        }
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) decltype(formula)::step(k, rates, x[s][c]);
+        store(own.row(s), own.column(s), x[s]);
+      }
     });
   }
 
-  SHARDREC_DEVICE void store(const TouchedRow& row, const LaneColumns& lane,
-                             const math::Column (&x)[kColumns]) const {
+  SHARDREC_DEVICE void store(int row, int column, const math::Column (&x)[kColumns]) const {
     float numbers[kColumns];
-    const int64_t at = row.row * job_.touched.width + lane.first;
+    const int64_t at = touched(row).row * job_.touched.width + column;
     if constexpr (kNeeds.matrices > 0) {
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) numbers[c] = x[c].m;
-      LaneFloats<kColumns>::store(job_.matrices[0] + at, lane.count, numbers);
+      LaneFloats<kColumns>::store(job_.matrices[0] + at, numbers);
     }
     if constexpr (kNeeds.matrices > 1) {
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) numbers[c] = x[c].v;
-      LaneFloats<kColumns>::store(job_.matrices[1] + at, lane.count, numbers);
+      LaneFloats<kColumns>::store(job_.matrices[1] + at, numbers);
     }
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) numbers[c] = x[c].w;
-    store_columns(Row{}, job_, row.row, lane, numbers);
+    store_columns(Row{}, job_, touched(row).row, own_.begin[of_warp(row)], column, numbers);
   }
 
-  SHARDREC_DEVICE void put_out(int number) const {
-    float* const out = job_.out + (own_.rows.first + number) * job_.out_stride;
+  SHARDREC_DEVICE void put_out() const {
+    float* const out = job_.out + number_of(lane_index()) * job_.out_stride;
 #pragma unroll
-    for (int k = 0; k < kSums; ++k) global(out)[k] = own_.totals.of_row.sum[group_.number][k];
+    for (int k = 0; k < kSums; ++k) global(out)[k] = own_.totals.sum[lane_index()][k];
   }
 
   const shardrec_cuda_row_job& job_;
   typename Shared::OfWarp& own_;
-  LaneGroup group_;
-  int rows_;
+  int begin_ = 0;  // of the wave
+  int wave_ = 0;   // its rows
+  int tile_ = 0;
 };
 
-// Blocks of threads per multiprocessor: two leave a thread as many registers as the moments of eight
-// columns take. Where there are none, more threads have as much on its way.
-template <class Row, OptimizerKind kKind>
-inline constexpr int kUpdateBlocks =
-    Row::kColumns == 1 || kKind == OptimizerKind::kSgd ||
-            (kKind == OptimizerKind::kRowwiseAdagrad && std::is_same_v<Row, Float32Columns>)
-        ? 3
-        : 2;
+// Blocks of threads per multiprocessor: four, where 64 registers hold what a thread needs.
+template <class Row, OptimizerKind kKind, bool kWide>
+constexpr int update_blocks() {
+  constexpr bool kHalves = std::is_same_v<typename Row::Raw, uint2>;
+  constexpr StateNeeds kNeeds = state_needs(kKind);
+  if (kNeeds.matrices != 0) return 3;
+  if (!kHalves) return kWide ? 3 : 4;
+  return kWide && kNeeds.sums != 0 ? 2 : 3;
+}
 
-template <class Row, template <WeightDecay> class OfDecay>
-SHARDREC_KERNEL((kUpdateBlocks<Row, Formulas<OfDecay>::kKind>))
+// kWide: may rows have more columns than 32 lanes have in one slot each?
+template <class Row, template <WeightDecay> class OfDecay, bool kWide>
+SHARDREC_KERNEL((update_blocks<Row, Formulas<OfDecay>::kKind, kWide>()))
 update_rows(const shardrec_cuda_row_job* jobs, const int64_t* first_block, int32_t count) {
   auto& block = shared<UpdateShared<Row, OfDecay>>();
   const int64_t first = block.job.read(jobs, first_block, count);
@@ -291,8 +361,8 @@ update_rows(const shardrec_cuda_row_job* jobs, const int64_t* first_block, int32
   const shardrec_cuda_row_job& job = block.job.job;
   auto& own = block.warp[warp_index()];
   read_rows(job.touched, first, rows, own.rows);
-  WarpUpdate<Row, OfDecay> update(job, own, rows);
-  for (int begin = 0; begin < rows; begin += kWarp / job.lanes) update.step(begin);
+  WarpUpdate<Row, OfDecay, kWide> update(job, own);
+  for (int begin = 0; begin < own.rows.rows; begin += update.wave()) update.step(begin);
 }
 
 }  // namespace shardrec::compute::cuda

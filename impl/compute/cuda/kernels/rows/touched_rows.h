@@ -1,9 +1,9 @@
 // The touched rows that a warp takes, and the gradient of each: the sum over its blocks, in ascending
 // order, of the sum inside the block (compute::RowUpdate), each column by one thread.
 //
-// From run and bags to a gradient is a chain of loads. A warp follows it for all of its rows at once,
-// as far as there is room for occurrences; those of rows with many are read one after the other, some
-// of a row together.
+// From run and bags to a gradient is a chain of loads. A warp follows it for all of its rows at once, to
+// the first occurrence of each and to the others as far as there is room for occurrences; those of rows
+// with many are read one after the other, some of a row together.
 #pragma once
 
 #include "compute/cuda/kernels/lane_columns.h"
@@ -18,16 +18,19 @@ struct alignas(16) Occurrence {
   float weight;
 };
 
-struct TouchedRow {
-  int64_t row;  // of the shard
-  int64_t begin;
-  int64_t end;
-  const float* sum;  // of a hot row, of the first column of the shard; null: not summed yet
+struct alignas(16) TouchedRow {
+  int64_t row;            // of the shard
+  int64_t begin;          // its first occurrence
+  const float* gradient;  // of that, or the sum of a hot row: of the first column of the shard
+  float weight;           // of that
+  int32_t occurrences;    // 0: summed as a hot row
 };
 
 // Rows [first, first + rows) of the touched ones, which a warp takes.
 struct WarpRows {
   int64_t first;
+  int rows;
+  bool aligned;  // may gradients be loaded 16 bytes at once?
   TouchedRow row[kWarp];
   Occurrence occurrence[kStagedOccurrences];  // from row[0].begin on
 };
@@ -48,22 +51,32 @@ SHARDREC_DEVICE Occurrence read_occurrence(const shardrec_cuda_touched_rows& tou
 SHARDREC_DEVICE void read_rows(const shardrec_cuda_touched_rows& touched, int64_t first, int rows,
                                WarpRows& own) {
   const int lane = lane_index();
-  if (lane < rows) {
-    const int64_t u = first + lane;
-    TouchedRow row{.row = global(touched.rows)[u],
-                   .begin = global(touched.run)[u],
-                   .end = global(touched.run)[u + 1],
-                   .sum = nullptr};
-    if (row.end - row.begin > SHARDREC_CUDA_HOT_OCCURRENCES && global(touched.hot_sum)[u] >= 0) {
-      row.sum = touched.hot_sums + global(touched.hot_sum)[u] * touched.hot_stride;
-    }
-    own.row[lane] = row;
+  // A lane without a row has the last one, which it may load and does not use.
+  const int64_t u = first + (lane < rows ? lane : rows - 1);
+  const int64_t end = global(touched.run)[u + 1];
+  TouchedRow row{.row = global(touched.rows)[u],
+                 .begin = global(touched.run)[u],
+                 .gradient = nullptr,
+                 .weight = 1,
+                 .occurrences = 0};
+  if (end - row.begin > SHARDREC_CUDA_HOT_OCCURRENCES && global(touched.hot_sum)[u] >= 0) {
+    row.gradient = touched.hot_sums + global(touched.hot_sum)[u] * touched.hot_stride;
+  } else {
+    const Occurrence occurrence = read_occurrence(touched, row.begin);
+    row.gradient = occurrence.gradient;
+    row.weight = occurrence.weight;
+    row.occurrences = static_cast<int32_t>(end - row.begin);
   }
-  if (lane == 0) own.first = first;
+  own.row[lane] = row;
+  if (lane == 0) {
+    own.first = first;
+    own.rows = rows;
+    own.aligned = *global(touched.unaligned) == 0;
+  }
   __syncwarp();
   const int64_t begin = own.row[0].begin;
-  const int64_t end = own.row[rows - 1].end;
-  for (int i = lane; i < kStagedOccurrences && begin + i < end; i += kWarp) {
+  const int64_t staged_end = own.row[rows - 1].begin + own.row[rows - 1].occurrences;
+  for (int i = lane; i < kStagedOccurrences && begin + i < staged_end; i += kWarp) {
     own.occurrence[i] = read_occurrence(touched, begin + i);
   }
   __syncwarp();
@@ -118,7 +131,7 @@ struct BlockSums {
 // Adds the occurrences from o on, kAhead at once as long as there are so many, then fewer.
 template <int kColumns, int kAhead, bool kAligned>
 SHARDREC_DEVICE void add_occurrences(const shardrec_cuda_touched_rows& touched, const WarpRows& own,
-                                     int64_t o, int64_t end, int column, int count,
+                                     int64_t o, int64_t end, int column,
                                      BlockSums<kColumns>& sums) {
   for (; end - o >= kAhead; o += kAhead) {
     Occurrence next[kAhead];
@@ -127,34 +140,52 @@ SHARDREC_DEVICE void add_occurrences(const shardrec_cuda_touched_rows& touched, 
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
       if constexpr (kAligned) {
-        LaneFloats<kColumns>::load(next[k].gradient + column, count, x[k]);
+        LaneFloats<kColumns>::load(next[k].gradient + column, x[k]);
       } else {
-        LaneFloats<kColumns>::load_each(next[k].gradient + column, count, x[k]);
+        LaneFloats<kColumns>::load_each(next[k].gradient + column, x[k]);
       }
     }
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) sums.add(touched, next[k], x[k]);
   }
   if constexpr (kAhead > 1) {
-    add_occurrences<kColumns, kAhead / 2, kAligned>(touched, own, o, end, column, count, sums);
+    add_occurrences<kColumns, kAhead / 2, kAligned>(touched, own, o, end, column, sums);
   }
 }
 
-// The gradient of a row in the columns [column, column + count) of the shard.
+// What the gradient of a row without several occurrences is made of, in columns from `column` of the
+// shard on.
+template <int kColumns>
+SHARDREC_DEVICE void load_gradient(const WarpRows& own, const TouchedRow& row, int column,
+                                   float (&x)[kColumns]) {
+  if (kColumns == 1 || own.aligned) {
+    LaneFloats<kColumns>::load(row.gradient + column, x);
+  } else {
+    LaneFloats<kColumns>::load_each(row.gradient + column, x);
+  }
+}
+
+// Makes what was loaded of a row the gradient of one without several occurrences.
+template <int kColumns>
+SHARDREC_DEVICE void sum_first(const shardrec_cuda_touched_rows& touched, const TouchedRow& row,
+                               float (&x)[kColumns]) {
+  // A sum stays what it is: -0 is what nothing changes when it is added.
+  const float scale = row.occurrences == 0 ? 1.0F : touched.gradient_scale;
+  const float start = row.occurrences == 0 ? -0.0F : touched.block_start;
+#pragma unroll
+  for (int c = 0; c < kColumns; ++c) x[c] = math::add_gradient(row.weight, scale, x[c], start);
+}
+
+// The gradient of a row with several occurrences.
 template <int kColumns>
 SHARDREC_DEVICE void sum_gradient(const shardrec_cuda_touched_rows& touched, const WarpRows& own,
-                                  const TouchedRow& row, int column, int count,
-                                  float (&sum)[kColumns]) {
-  if (row.sum != nullptr) {
-    LaneFloats<kColumns>::load(row.sum + column, count, sum);
-    return;
-  }
+                                  const TouchedRow& row, int column, float (&sum)[kColumns]) {
+  const int64_t end = row.begin + row.occurrences;
   BlockSums<kColumns> sums;
-  if (kColumns == 1 || *global(touched.unaligned) == 0) {
-    constexpr int kAhead = kColumns == 1 ? 4 : 2;
-    add_occurrences<kColumns, kAhead, true>(touched, own, row.begin, row.end, column, count, sums);
+  if (kColumns == 1 || own.aligned) {
+    add_occurrences<kColumns, 4, true>(touched, own, row.begin, end, column, sums);
   } else {
-    add_occurrences<kColumns, 1, false>(touched, own, row.begin, row.end, column, count, sums);
+    add_occurrences<kColumns, 1, false>(touched, own, row.begin, end, column, sums);
   }
   sums.finish_block();
 #pragma unroll

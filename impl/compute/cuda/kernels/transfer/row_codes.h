@@ -21,7 +21,8 @@ SHARDREC_DEVICE void load_numbers(const void* list, int32_t element, int64_t i,
   }
   const auto* const halves = static_cast<const uint16_t*>(list) + i;
   const auto widened = [&](uint32_t half) {
-    return element == SHARDREC_CUDA_FLOAT16 ? widened_float16(half) : widened_bfloat16(half);
+    return element == SHARDREC_CUDA_FLOAT16 ? widened_number<math::Float16>(half)
+                                            : widened_number<math::Bfloat16>(half);
   };
   if constexpr (kColumns == 4) {
     const uint2 raw = *reinterpret_cast<const uint2*>(halves);
