@@ -50,6 +50,7 @@ struct UpdateShape {
   int64_t longest = 4;  // occurrences of a row
   int64_t bags = 40;
   int64_t bags_per_block = 7;
+  int64_t block_step = 1;  // between the numbers of neighbouring blocks
   size_t padding = 0;
   bool weighted = false;
   Element element = Element::kFloat32;
@@ -128,7 +129,7 @@ class UpdateJob {
     gradients_ = numbers_of(random, static_cast<size_t>(shape.bags) * width, shape.numbers);
     for (int64_t b = 0; b < shape.bags; ++b) {
       gradient_rows_.push_back(gradients_.data() + b * shape.width);
-      blocks_.push_back(static_cast<uint32_t>(b / shape.bags_per_block));
+      blocks_.push_back(static_cast<uint32_t>(b / shape.bags_per_block * shape.block_step));
     }
     if (shape.weighted) weights_ = numbers_of(random, bag_of_.size(), shape.numbers);
     const StateNeeds needs = state_needs(shape.step.kind);

@@ -67,8 +67,19 @@ typedef struct shardrec_cuda_row_grouping {
 
 // Operations on touched rows of tables: compute::TouchedRows and what is done to them.
 
-// The gradients of a row of more occurrences are summed by a block of threads before the operations.
+// Blocks of the gradients of a row of more occurrences (compute::RowUpdate::blocks) are summed by a warp each before
+// the operations, which add these sums.
 #define SHARDREC_CUDA_HOT_OCCURRENCES 512
+// As far as a block has so many occurrences on average: a list of sums need not be longer than that.
+#define SHARDREC_CUDA_OCCURRENCES_OF_A_SUM 8
+
+typedef struct shardrec_cuda_hot_row {
+  int32_t shard;
+  uint32_t first_sum;    // of its sums
+  uint32_t sums;         // one for each number from the first block's to the last one's
+  uint32_t first_block;  // the first one's number
+  int64_t row;           // among the touched ones
+} shardrec_cuda_hot_row;
 
 // The touched rows of a shard, and the occurrences that their gradients are sums of: compute::RowUpdate.
 typedef struct shardrec_cuda_touched_rows {
@@ -85,18 +96,15 @@ typedef struct shardrec_cuda_touched_rows {
   float gradient_scale;
   float block_start;
   // What is found out when the rows are opened:
-  int32_t *hot_sum;    // [count], written for hot rows only: index of the sum, or -1: there is none
-  float *hot_sums;     // of all shards; sum i begins at i * hot_stride, a multiple of 4
-  int64_t hot_stride;  // floats
+  int32_t
+      *hot_row;  // [count], written for hot rows only: index of the hot row, or -1: it has no sums
+  const shardrec_cuda_hot_row *hot_rows;  // of all shards
+  float *hot_sums;      // likewise; sum i begins at i * hot_stride, a multiple of 4
+  int64_t hot_stride;   // floats
   uint32_t *unaligned;  // not 0: some gradient's address is no multiple of 16
 } shardrec_cuda_touched_rows;
 
-typedef struct shardrec_cuda_hot_row {
-  int32_t shard;
-  int64_t row;  // among the touched ones
-} shardrec_cuda_hot_row;
-
-// Finds the hot rows of all shards, and sums the gradients of as many of them as there is room for.
+// Finds the hot rows of all shards, and sums the blocks of as many of them as there is room for.
 typedef struct shardrec_cuda_row_opening {
   const shardrec_cuda_touched_rows *shards;  // [count]
   const int64_t *first_block;  // [count + 1]: blocks of threads of the shards before each
@@ -104,8 +112,11 @@ typedef struct shardrec_cuda_row_opening {
   int64_t blocks;
   int64_t widest;                   // columns of a shard, at most
   shardrec_cuda_hot_row *hot_rows;  // [most_hot_rows]
+  int32_t *row_of_sum;              // [most_hot_sums]: index of the hot row, or -1
   uint32_t most_hot_rows;
-  uint32_t *hot_count;  // 0; counts those without room too
+  uint32_t most_hot_sums;
+  uint32_t *hot_count;      // 0; counts those without room too
+  uint32_t *hot_sum_count;  // likewise
 } shardrec_cuda_row_opening;
 
 // compute::OptimizerStep, kind aside.

@@ -11,9 +11,10 @@ namespace shardrec::compute::cuda::host {
 namespace {
 
 constexpr int64_t kMapColumns = 4;  // that share random words
-// Of sums of hot rows.
 constexpr int64_t kMostHotRows = 4096;
+constexpr int64_t kSumsOfARow = 64;  // room for so many, where rows are few
 constexpr size_t kMostHotBytes = size_t{64} << 20;
+constexpr size_t kCounts = 2;  // of hot rows, and of their sums
 
 shardrec_cuda_optimizer_step on_device(const OptimizerStep& step) {
   return {.decay = static_cast<int32_t>(step.decay_mode),
@@ -100,30 +101,30 @@ void RowUpdates::open(std::span<const TouchedRows> shards) {
   find_hot_rows();
 }
 
-// What is found: a count and a word per shard, which begin as zeros, the list of hot rows, and the index
-// of the sum for each row.
+// What is found: two counts and a word per shard, which begin as zeros, the list of hot rows, that of
+// their sums, and the index of the hot row for each row.
 void RowUpdates::make_room_for_hot_rows() {
-  int64_t rows = 0;
-  widest_ = 1;
-  for (const shardrec_cuda_touched_rows& shard : touched_) {
-    rows += shard.count;
-    if (shard.count != 0) widest_ = std::max(widest_, shard.width);
-  }
+  const int64_t rows = count_rows();
   const int64_t stride = (widest_ + 3) / 4 * 4;
   const auto places = static_cast<int64_t>(kMostHotBytes / sizeof(float)) / stride;
-  most_hot_rows_ = static_cast<uint32_t>(std::min({rows, kMostHotRows, places}));
+  most_hot_sums_ = static_cast<uint32_t>(std::min(most_sums_, places));
+  most_hot_rows_ = static_cast<uint32_t>(std::min({rows, kMostHotRows, int64_t{most_hot_sums_}}));
 
-  const size_t words = touched_.size() + 1;
+  const size_t words = touched_.size() + kCounts;
   const size_t zeros = Arguments::bytes_of<uint32_t>(words);
   const size_t list = Arguments::bytes_of<shardrec_cuda_hot_row>(most_hot_rows_);
+  const size_t of_sums = Arguments::bytes_of<int32_t>(most_hot_sums_);
   std::byte* const found =
-      found_.resize(zeros + list + static_cast<size_t>(rows) * sizeof(int32_t));
-  auto* const unaligned = static_cast<uint32_t*>(static_cast<void*>(found)) + 1;
-  auto* indices = static_cast<int32_t*>(static_cast<void*>(found + zeros + list));
+      found_.resize(zeros + list + of_sums + static_cast<size_t>(rows) * sizeof(int32_t));
+  auto* const unaligned = static_cast<uint32_t*>(static_cast<void*>(found)) + kCounts;
+  hot_rows_ = static_cast<shardrec_cuda_hot_row*>(static_cast<void*>(found + zeros));
+  row_of_sum_ = static_cast<int32_t*>(static_cast<void*>(found + zeros + list));
+  auto* indices = static_cast<int32_t*>(static_cast<void*>(found + zeros + list + of_sums));
   float* const sums =
-      hot_sums_.resize_as<float>(most_hot_rows_ * static_cast<size_t>(stride)).data();
+      hot_sums_.resize_as<float>(most_hot_sums_ * static_cast<size_t>(stride)).data();
   for (size_t s = 0; s < touched_.size(); ++s) {
-    touched_[s].hot_sum = indices;
+    touched_[s].hot_row = indices;
+    touched_[s].hot_rows = hot_rows_;
     touched_[s].hot_sums = sums;
     touched_[s].hot_stride = stride;
     touched_[s].unaligned = unaligned + s;
@@ -133,19 +134,38 @@ void RowUpdates::make_room_for_hot_rows() {
           core::sentence("open touched rows on device ", stream_->device()));
 }
 
+// All rows, and how many sums hot ones can have. Where the host knows the most rows only, these are as
+// many as there are occurrences.
+int64_t RowUpdates::count_rows() {
+  int64_t rows = 0;
+  widest_ = 1;
+  most_sums_ = 0;
+  for (const shardrec_cuda_touched_rows& shard : touched_) {
+    if (shard.count == 0) continue;
+    rows += shard.count;
+    widest_ = std::max(widest_, shard.width);
+    most_sums_ += shard.there != nullptr ? shard.count / SHARDREC_CUDA_OCCURRENCES_OF_A_SUM
+                                         : shard.count * kSumsOfARow;
+  }
+  return rows;
+}
+
 void RowUpdates::find_hot_rows() {
   opened_.begin(Arguments::bytes_of<shardrec_cuda_touched_rows>(touched_.size()) +
                 Arguments::bytes_of<int64_t>(first_block_.size()));
-  const size_t zeros = Arguments::bytes_of<uint32_t>(touched_.size() + 1);
+  auto* const counts = static_cast<uint32_t*>(static_cast<void*>(found_.data()));
   const shardrec_cuda_row_opening opening{
       .shards = opened_.add(std::span<const shardrec_cuda_touched_rows>(touched_)),
       .first_block = opened_.add(std::span<const int64_t>(first_block_)),
       .count = static_cast<int32_t>(touched_.size()),
       .blocks = first_block_.back(),
       .widest = widest_,
-      .hot_rows = static_cast<shardrec_cuda_hot_row*>(static_cast<void*>(found_.data() + zeros)),
+      .hot_rows = hot_rows_,
+      .row_of_sum = row_of_sum_,
       .most_hot_rows = most_hot_rows_,
-      .hot_count = static_cast<uint32_t*>(static_cast<void*>(found_.data()))};
+      .most_hot_sums = most_hot_sums_,
+      .hot_count = counts,
+      .hot_sum_count = counts + 1};
   opened_.send();
   require(table().open_rows(stream_->handle(), &opening),
           core::sentence("open touched rows on device ", stream_->device()));

@@ -31,6 +31,7 @@ class RowUpdates {
   void rescale(std::span<const float* const> norms);
 
  private:
+  int64_t count_rows();
   void make_room_for_hot_rows();
   void find_hot_rows();
   // A job on some columns of a shard, which says neither what comes in nor what goes out.
@@ -47,8 +48,12 @@ class RowUpdates {
   Arguments opened_;
   Buffer found_;
   Buffer hot_sums_;
+  shardrec_cuda_hot_row* hot_rows_ = nullptr;  // in found_, as what follows
+  int32_t* row_of_sum_ = nullptr;
   int64_t widest_ = 0;
+  int64_t most_sums_ = 0;
   uint32_t most_hot_rows_ = 0;
+  uint32_t most_hot_sums_ = 0;
 
   RowLaunches launches_;
   Buffer norms_;

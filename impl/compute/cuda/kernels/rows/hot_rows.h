@@ -1,51 +1,87 @@
-// Rows that very many occurrences name: found when touched rows are opened, and summed by a block of
-// threads each, for a slice of 32 columns at a time. The sums of their blocks (RowUpdate::blocks) are
-// taken by a warp each, and added in order: the bits are those of one thread. Which rows get a place
-// for their sum may differ from run to run where there are more than places; no bit depends on it.
+// Rows that very many occurrences name: found when touched rows are opened. Each of their blocks
+// (RowUpdate::blocks) is summed by a warp for 32 columns; who needs a row's gradient adds these sums in
+// order (touched_rows.h), so that the bits are those of one thread. Which rows get room for their sums
+// may differ from run to run where there are more than room; no bit depends on it.
 #pragma once
 
 #include "compute/cuda/kernels/rows/touched_rows.h"
 
 namespace shardrec::compute::cuda {
 
+SHARDREC_DEVICE uint32_t block_of(const shardrec_cuda_touched_rows& touched, int64_t o) {
+  return global(touched.blocks)[global(touched.bags)[o]];
+}
+
+// Makes room for the sums of a row of a shard, if there is some. Returns the row's index, or -1.
+SHARDREC_DEVICE int32_t list_hot_row(const shardrec_cuda_row_opening& job, int32_t shard,
+                                     int64_t row, int64_t begin, int64_t end) {
+  const shardrec_cuda_touched_rows& touched = job.shards[shard];
+  const uint32_t first = block_of(touched, begin);
+  const int64_t sums = int64_t{block_of(touched, end - 1)} - first + 1;
+  if (sums * SHARDREC_CUDA_OCCURRENCES_OF_A_SUM > end - begin) return -1;
+  const unsigned at = atomicAdd(job.hot_count, 1U);
+  if (at >= job.most_hot_rows) return -1;
+  const unsigned first_sum = atomicAdd(job.hot_sum_count, static_cast<unsigned>(sums));
+  const bool has_room = first_sum + sums <= job.most_hot_sums;
+  job.hot_rows[at] = {.shard = shard,
+                      .first_sum = first_sum,
+                      .sums = static_cast<uint32_t>(sums),
+                      .first_block = first,
+                      .row = row};
+  for (int64_t i = first_sum; i < first_sum + sums && i < job.most_hot_sums; ++i) {
+    job.row_of_sum[i] = has_room ? static_cast<int32_t>(at) : -1;
+  }
+  return has_room ? static_cast<int32_t>(at) : -1;
+}
+
 // A thread for each row and for each gradient row of a shard.
 SHARDREC_KERNEL(8) find_hot_rows(shardrec_cuda_row_opening job) {
   const int32_t shard = last_start(job.first_block, job.count, blockIdx.x);
   const shardrec_cuda_touched_rows& touched = job.shards[shard];
   const int64_t i = (blockIdx.x - job.first_block[shard]) * kThreads + threadIdx.x;
-  if (i < rows_there(touched) &&
-      global(touched.run)[i + 1] - global(touched.run)[i] > SHARDREC_CUDA_HOT_OCCURRENCES) {
-    const unsigned at = atomicAdd(job.hot_count, 1U);
-    const bool has_place = at < job.most_hot_rows;
-    if (has_place) job.hot_rows[at] = {.shard = shard, .row = i};
-    global(touched.hot_sum)[i] = has_place ? static_cast<int32_t>(at) : -1;
+  if (i < rows_there(touched)) {
+    const int64_t begin = global(touched.run)[i];
+    const int64_t end = global(touched.run)[i + 1];
+    if (end - begin > SHARDREC_CUDA_HOT_OCCURRENCES) {
+      global(touched.hot_row)[i] = list_hot_row(job, shard, i, begin, end);
+    }
   }
   const bool unaligned =
       i < touched.bag_count && reinterpret_cast<uintptr_t>(global(touched.gradients)[i]) % 16 != 0;
   if (__any_sync(kAllLanes, unaligned) != 0 && lane_index() == 0) atomicOr(touched.unaligned, 1U);
 }
 
-// Occurrences in which the blocks of a row are looked for at once.
-inline constexpr int kBallots = 8;
-inline constexpr int kWindow = kThreads * kBallots;
+// The first of the occurrences [first, end) whose block is not before `number`; end: there is none. All
+// lanes of the warp call it.
+SHARDREC_DEVICE int64_t first_of_block(const shardrec_cuda_touched_rows& touched, int64_t first,
+                                       int64_t end, uint32_t number) {
+  while (first < end) {
+    // Each lane looks at the first of one of 32 pieces.
+    const int64_t piece = (end - first + kWarp - 1) / kWarp;
+    const int64_t at = first + lane_index() * piece;
+    const int before = __popc(__ballot_sync(kAllLanes, at < end && block_of(touched, at) < number));
+    if (before == 0) return first;
+    const int64_t next = first + before * piece;
+    first += (before - 1) * piece + 1;
+    end = next < end ? next : end;
+  }
+  return end;
+}
 
-struct HotShared {
-  float sum[2][kWarps]
-           [kWarp];        // of a block by each warp; the one is written while the other is read
-  int32_t starts[kWarps];  // blocks that begin in a warp's part of the window
-  int32_t start[kWindow];  // where they begin, from the window's begin on
-};
-
-// The sum of the block whose first occurrence is o, in one column. All lanes of the warp call it.
+// The sum of the block `number`, whose first occurrence is o, in one column. All lanes of the warp call it.
 SHARDREC_DEVICE float sum_block(const shardrec_cuda_touched_rows& touched, int64_t o, int64_t end,
-                                int64_t column) {
+                                uint32_t number, int64_t column) {
   constexpr int kAhead = 8;
-  const uint32_t number = global(touched.blocks)[global(touched.bags)[o]];
+  // An occurrence for each lane, and the ones behind on their way.
+  const auto read = [&](int64_t own) {
+    return read_occurrence(touched, own < end ? own : end - 1);
+  };
   float sum = touched.block_start;
+  Occurrence next = read(o + lane_index());
   for (bool ends = false; !ends; o += kWarp) {
-    // An occurrence for each lane.
     const int64_t own = o + lane_index();
-    Occurrence occurrence = read_occurrence(touched, own < end ? own : end - 1);
+    const Occurrence occurrence = next;
+    next = read(own + kWarp);
     const unsigned others = __ballot_sync(kAllLanes, own >= end || occurrence.block != number);
     ends = others != 0;
     const int count = ends ? __ffs(static_cast<int>(others)) - 1 : kWarp;
@@ -71,89 +107,30 @@ SHARDREC_DEVICE float sum_block(const shardrec_cuda_touched_rows& touched, int64
   return sum;
 }
 
-// Lists the occurrences of a window at which a block begins; returns how many. All threads call it.
-SHARDREC_DEVICE int find_blocks(const shardrec_cuda_touched_rows& touched, int64_t window,
-                                int64_t begin, int64_t end, HotShared& own) {
-  const int first = warp_index() * kWarp * kBallots;
-  unsigned begins[kBallots];
-  int count = 0;
-#pragma unroll
-  for (int i = 0; i < kBallots; ++i) {
-    const int64_t o = window + first + i * kWarp + lane_index();
-    const bool starts =
-        o < end && (o == begin || global(touched.blocks)[global(touched.bags)[o]] !=
-                                      global(touched.blocks)[global(touched.bags)[o - 1]]);
-    begins[i] = __ballot_sync(kAllLanes, starts);
-    count += __popc(begins[i]);
-  }
-  if (lane_index() == 0) own.starts[warp_index()] = count;
-  __syncthreads();
-  int at = 0;
-  int all = 0;
-  for (int warp = 0; warp < kWarps; ++warp) {
-    if (warp < warp_index()) at += own.starts[warp];
-    all += own.starts[warp];
-  }
-  const unsigned below = (1U << lane_index()) - 1;
-#pragma unroll
-  for (int i = 0; i < kBallots; ++i) {
-    if ((begins[i] >> lane_index() & 1U) != 0) {
-      own.start[at + __popc(begins[i] & below)] = first + i * kWarp + lane_index();
-    }
-    at += __popc(begins[i]);
-  }
-  __syncthreads();
-  return all;
-}
-
-// The gradient of touched row u in a slice of columns; all threads of the block call it.
-SHARDREC_DEVICE void sum_hot_row(const shardrec_cuda_touched_rows& touched, int64_t u,
-                                 int64_t first_column, float* out, HotShared& own) {
-  const int64_t begin = global(touched.run)[u];
-  const int64_t end = global(touched.run)[u + 1];
-  const int64_t column = first_column + lane_index();
-  // Lanes without a column read that of another.
-  const int64_t read = column < touched.width ? column : first_column;
-  float sum = 0;  // of warp 0
-  bool first = true;
-  int buffer = 0;
-  for (int64_t window = begin; window < end; window += kWindow) {
-    const int blocks = find_blocks(touched, window, begin, end, own);
-    for (int block = 0; block < blocks; block += kWarps) {
-      const int mine = block + warp_index();
-      if (mine < blocks) {
-        own.sum[buffer][warp_index()][lane_index()] =
-            sum_block(touched, window + own.start[mine], end, read);
-      }
-      __syncthreads();
-      if (warp_index() == 0) {
-        const int left = blocks - block;
-        for (int warp = 0; warp < kWarps && warp < left; ++warp) {
-          const float next = own.sum[buffer][warp][lane_index()];
-          sum = first ? next : math::op::add(sum, next);
-          first = false;
-        }
-      }
-      buffer = 1 - buffer;
-    }
-  }
-  if (warp_index() == 0 && column < touched.width) global(out)[column] = sum;
-}
-
-// Blocks of threads take slices of rows one after the other.
-SHARDREC_KERNEL(4) sum_hot_rows(shardrec_cuda_row_opening job) {
-  auto& own = shared<HotShared>();
-  const uint32_t found = *job.hot_count;
-  const uint32_t rows = found < job.most_hot_rows ? found : job.most_hot_rows;
+// A warp for each sum and 32 columns.
+SHARDREC_KERNEL(3) sum_hot_blocks(shardrec_cuda_row_opening job) {
+  const uint32_t found = *job.hot_sum_count;
+  const int64_t sums = found < job.most_hot_sums ? found : job.most_hot_sums;
   const int64_t slices = (job.widest + kWarp - 1) / kWarp;
-  for (int64_t i = blockIdx.x; i < rows * slices; i += gridDim.x) {
-    const shardrec_cuda_hot_row& row = job.hot_rows[i / slices];
+  const int64_t warps = int64_t{gridDim.x} * kWarps;
+  for (int64_t i = grid_warp_index(); i < sums * slices; i += warps) {
+    const int64_t at = i / slices;
+    const int32_t hot = job.row_of_sum[at];
+    if (hot < 0) continue;
+    const shardrec_cuda_hot_row row = job.hot_rows[hot];
     const shardrec_cuda_touched_rows& touched = job.shards[row.shard];
-    const int64_t column = i % slices * kWarp;
-    if (column >= touched.width) continue;
-    float* const out = touched.hot_sums + i / slices * touched.hot_stride;
-    sum_hot_row(touched, row.row, column, out, own);
-    __syncthreads();
+    const int64_t first_column = i % slices * kWarp;
+    if (first_column >= touched.width) continue;
+    const uint32_t number = row.first_block + static_cast<uint32_t>(at - row.first_sum);
+    const int64_t end = global(touched.run)[row.row + 1];
+    const int64_t begin = first_of_block(touched, global(touched.run)[row.row], end, number);
+    const int64_t column = first_column + lane_index();
+    // Lanes without a column read that of another. -0 is what nothing changes when it is added.
+    float sum = -0.0F;
+    if (begin < end && block_of(touched, begin) == number) {
+      sum = sum_block(touched, begin, end, number, column < touched.width ? column : first_column);
+    }
+    if (column < touched.width) global(touched.hot_sums)[at * touched.hot_stride + column] = sum;
   }
 }
 

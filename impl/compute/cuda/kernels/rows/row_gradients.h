@@ -26,7 +26,7 @@ write_gradients(const shardrec_cuda_row_job* jobs, const int64_t* first_block, i
     for (int at = group.lane * kColumns; at < job.columns; at += job.lanes * kColumns) {
       float sum[kColumns];
       const TouchedRow& row = own.row[r];
-      if (row.occurrences > 1) {
+      if (has_several(row)) {
         sum_gradient(job.touched, own, row, job.first_column + at, sum);
       } else {
         load_gradient(own, row, job.first_column + at, sum);

@@ -6,7 +6,7 @@
 namespace shardrec::compute::cuda {
 namespace {
 
-// Of the grid that sums hot rows, of which only the device knows how many there are.
+// Of the grid that sums blocks of hot rows, of which only the device knows how many there are.
 constexpr int64_t kHotBlocks = 1024;
 
 using UpdateKernel = RowKernel (*)(const shardrec_cuda_row_kind& kind);
@@ -50,7 +50,7 @@ cudaError_t load_kind(shardrec_cuda_row_kind kind) {
 
 shardrec_cuda_error load_row_operations() {
   cudaError_t error = load(find_hot_rows);
-  if (error == cudaSuccess) error = load(sum_hot_rows);
+  if (error == cudaSuccess) error = load(sum_hot_blocks);
   for (const int32_t operation :
        {SHARDREC_CUDA_ROW_GRADIENTS, SHARDREC_CUDA_ROW_NORMS, SHARDREC_CUDA_ROW_RESCALE}) {
     if (error == cudaSuccess) error = load_kind({.operation = operation});
@@ -70,7 +70,7 @@ shardrec_cuda_error open_rows(shardrec_cuda_stream* stream,
   if (device.error() != cudaSuccess) return device.error();
   const cudaError_t error = launch(find_hot_rows, opening->blocks, 0, stream->stream, *opening);
   if (error != cudaSuccess || opening->most_hot_rows == 0) return error;
-  return launch(sum_hot_rows, kHotBlocks, sizeof(HotShared), stream->stream, *opening);
+  return launch(sum_hot_blocks, kHotBlocks, 0, stream->stream, *opening);
 }
 
 shardrec_cuda_error work_on_rows(shardrec_cuda_stream* stream, const shardrec_cuda_row_kind* kind,

@@ -112,12 +112,12 @@ class WarpUpdate {
   SHARDREC_DEVICE int of_warp(int row) const { return (begin_ + row) & (kWarp - 1); }
   SHARDREC_DEVICE const TouchedRow& touched(int row) const { return own_.rows.row[of_warp(row)]; }
 
-  // The gradients of rows that several occurrences are of: few, where there are far more rows than ids.
+  // The gradients of rows that have several occurrences: few, where there are far more rows than ids.
   SHARDREC_DEVICE void sum_occurrences() {
     const Slots own = slots();
 #pragma unroll 1
     for (int s = 0; s < kSlots; ++s) {
-      if (!own.has(s) || touched(own.row(s)).occurrences < 2) continue;
+      if (!own.has(s) || !has_several(touched(own.row(s)))) continue;
       float g[kColumns];
       sum_gradient(job_.touched, own_.rows, touched(own.row(s)), job_.first_column + own.column(s),
                    g);
@@ -187,7 +187,7 @@ class WarpUpdate {
     for (int s = 0; s < kSlots; ++s) {
       const TouchedRow& row = touched(own.row(s));
       sum_first(job_.touched, row, g[s]);
-      if (row.occurrences > 1 && own.has(s)) get_numbers(own_.numbers[0] + own.place(s), g[s]);
+      if (has_several(row) && own.has(s)) get_numbers(own_.numbers[0] + own.place(s), g[s]);
     }
   }
 

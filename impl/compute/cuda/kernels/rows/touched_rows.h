@@ -19,11 +19,12 @@ struct alignas(16) Occurrence {
 };
 
 struct alignas(16) TouchedRow {
-  int64_t row;            // of the shard
-  int64_t begin;          // its first occurrence
-  const float* gradient;  // of that, or the sum of a hot row: of the first column of the shard
-  float weight;           // of that
-  int32_t occurrences;    // 0: summed as a hot row
+  int64_t row;    // of the shard
+  int64_t begin;  // its first occurrence
+  const float*
+      gradient;         // of that, or the first sum of a hot row: of the first column of the shard
+  float weight;         // of that
+  int32_t occurrences;  // of a hot row less than 0: -1 for each of its sums
 };
 
 // Rows [first, first + rows) of the touched ones, which a warp takes.
@@ -59,8 +60,12 @@ SHARDREC_DEVICE void read_rows(const shardrec_cuda_touched_rows& touched, int64_
                  .gradient = nullptr,
                  .weight = 1,
                  .occurrences = 0};
-  if (end - row.begin > SHARDREC_CUDA_HOT_OCCURRENCES && global(touched.hot_sum)[u] >= 0) {
-    row.gradient = touched.hot_sums + global(touched.hot_sum)[u] * touched.hot_stride;
+  const int32_t hot =
+      end - row.begin > SHARDREC_CUDA_HOT_OCCURRENCES ? global(touched.hot_row)[u] : -1;
+  if (hot >= 0) {
+    const shardrec_cuda_hot_row& sums = global(touched.hot_rows)[hot];
+    row.gradient = touched.hot_sums + sums.first_sum * touched.hot_stride;
+    row.occurrences = -static_cast<int32_t>(sums.sums);
   } else {
     const Occurrence occurrence = read_occurrence(touched, row.begin);
     row.gradient = occurrence.gradient;
@@ -75,7 +80,8 @@ SHARDREC_DEVICE void read_rows(const shardrec_cuda_touched_rows& touched, int64_
   }
   __syncwarp();
   const int64_t begin = own.row[0].begin;
-  const int64_t staged_end = own.row[rows - 1].begin + own.row[rows - 1].occurrences;
+  const int last = own.row[rows - 1].occurrences;
+  const int64_t staged_end = own.row[rows - 1].begin + (last > 0 ? last : 0);
   for (int i = lane; i < kStagedOccurrences && begin + i < staged_end; i += kWarp) {
     own.occurrence[i] = read_occurrence(touched, begin + i);
   }
@@ -153,7 +159,7 @@ SHARDREC_DEVICE void add_occurrences(const shardrec_cuda_touched_rows& touched, 
   }
 }
 
-// What the gradient of a row without several occurrences is made of, in columns from `column` of the
+// What the gradient of a row that has not several is made of, in columns from `column` of the
 // shard on.
 template <int kColumns>
 SHARDREC_DEVICE void load_gradient(const WarpRows& own, const TouchedRow& row, int column,
@@ -165,21 +171,46 @@ SHARDREC_DEVICE void load_gradient(const WarpRows& own, const TouchedRow& row, i
   }
 }
 
-// Makes what was loaded of a row the gradient of one without several occurrences.
+// Makes what was loaded of a row the gradient of one that has not several.
 template <int kColumns>
 SHARDREC_DEVICE void sum_first(const shardrec_cuda_touched_rows& touched, const TouchedRow& row,
                                float (&x)[kColumns]) {
   // A sum stays what it is: -0 is what nothing changes when it is added.
-  const float scale = row.occurrences == 0 ? 1.0F : touched.gradient_scale;
-  const float start = row.occurrences == 0 ? -0.0F : touched.block_start;
+  const float scale = row.occurrences < 0 ? 1.0F : touched.gradient_scale;
+  const float start = row.occurrences < 0 ? -0.0F : touched.block_start;
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) x[c] = math::add_gradient(row.weight, scale, x[c], start);
 }
 
-// The gradient of a row with several occurrences.
+// Adds the sums of a hot row, which are aligned.
+template <int kColumns>
+SHARDREC_DEVICE void add_hot_sums(const shardrec_cuda_touched_rows& touched, const TouchedRow& row,
+                                  int column, float (&sum)[kColumns]) {
+  const float* at = row.gradient + column;
+  LaneFloats<kColumns>::load(at, sum);
+#pragma unroll 4
+  for (int i = -1; i > row.occurrences; --i) {
+    at += touched.hot_stride;
+    float x[kColumns];
+    LaneFloats<kColumns>::load(at, x);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) sum[c] = math::op::add(sum[c], x[c]);
+  }
+}
+
+// Does a row have more than one occurrence or sum?
+SHARDREC_DEVICE bool has_several(const TouchedRow& row) {
+  return row.occurrences > 1 || row.occurrences < -1;
+}
+
+// The gradient of a row that has several.
 template <int kColumns>
 SHARDREC_DEVICE void sum_gradient(const shardrec_cuda_touched_rows& touched, const WarpRows& own,
                                   const TouchedRow& row, int column, float (&sum)[kColumns]) {
+  if (row.occurrences < 0) {
+    add_hot_sums(touched, row, column, sum);
+    return;
+  }
   const int64_t end = row.begin + row.occurrences;
   BlockSums<kColumns> sums;
   if (kColumns == 1 || own.aligned) {
