@@ -1,6 +1,7 @@
-// What a step on a device costs the host: how often it waits for the device, and how many kernels and copies it
-// enqueues, once buffers have grown. The figures are those of today: whoever adds a wait or a launch sees it here,
-// and whoever saves one writes down the new figure.
+// What a step on a device costs the host: how often it waits for the device, how many kernels and copies it
+// enqueues, and how many calls of the runtime it makes with events and questions, once buffers have grown. The
+// figures are those of today: whoever adds a wait or a launch sees it here, and whoever saves one writes down the new
+// figure.
 #include <atomic>
 #include <shardrec/shardrec.hpp>
 
@@ -17,11 +18,12 @@ struct Counts {
   int64_t waits = 0;
   int64_t launches = 0;
   int64_t copies = 0;
+  int64_t calls = 0;  // of the runtime: those, and events
 
   bool operator==(const Counts&) const = default;
   friend std::ostream& operator<<(std::ostream& out, const Counts& counts) {
     return out << counts.waits << " waits, " << counts.launches << " launches, " << counts.copies
-               << " copies";
+               << " copies, " << counts.calls << " calls";
   }
 };
 
@@ -35,11 +37,14 @@ class StepCounts : public DeviceTest {
     event_waits_ = of_plugin<int64_t()>("simt_event_waits");
     launches_ = of_plugin<int64_t()>("simt_launches");
     copies_ = of_plugin<int64_t()>("simt_copies");
+    calls_ = of_plugin<int64_t()>("simt_calls");
   }
 
   Counts now() const {
-    return {
-        .waits = stream_waits_() + event_waits_(), .launches = launches_(), .copies = copies_()};
+    return {.waits = stream_waits_() + event_waits_(),
+            .launches = launches_(),
+            .copies = copies_(),
+            .calls = calls_()};
   }
 
   // Of steps of a table on device 0 that `ranks` ranks of this process share by rows.
@@ -97,28 +102,31 @@ class StepCounts : public DeviceTest {
     // The wait of synchronize() is the test's, one per rank.
     return {.waits = each(after.waits - before.waits - ranks),
             .launches = each(after.launches - before.launches),
-            .copies = each(after.copies - before.copies)};
+            .copies = each(after.copies - before.copies),
+            .calls = each(after.calls - before.calls - ranks)};
   }
 
   int64_t (*stream_waits_)() = nullptr;
   int64_t (*event_waits_)() = nullptr;
   int64_t (*launches_)() = nullptr;
   int64_t (*copies_)() = nullptr;
+  int64_t (*calls_)() = nullptr;
 };
 
-// A wait for what the owners of the batch's ids get, its lengths read on the way.
+// A wait for what the owners of the batch's ids get, its lengths read on the way. Arguments are those of steps
+// before: the copies are of ids, outputs, gradients and results.
 TEST_F(StepCounts, OfOneRank) {
-  EXPECT_EQ(of_a_step(1), (Counts{.waits = 1, .launches = 21, .copies = 18}));
+  EXPECT_EQ(of_a_step(1), (Counts{.waits = 1, .launches = 21, .copies = 8, .calls = 95}));
 }
 
 // One wait more: for the check of what the other rank has sent.
 TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
-  EXPECT_EQ(of_a_step(2), (Counts{.waits = 2, .launches = 31, .copies = 26}));
+  EXPECT_EQ(of_a_step(2), (Counts{.waits = 2, .launches = 31, .copies = 10, .calls = 123}));
 }
 
 // Two waits more: for how many different ids each block has, and for the check of the codes that arrive.
 TEST_F(StepCounts, OfTwoRanksWhoseRepeatedIdsTravelOnce) {
-  EXPECT_EQ(of_a_step(2, true), (Counts{.waits = 4, .launches = 36, .copies = 35}));
+  EXPECT_EQ(of_a_step(2, true), (Counts{.waits = 4, .launches = 36, .copies = 16, .calls = 138}));
 }
 
 }  // namespace

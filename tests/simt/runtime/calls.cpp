@@ -1,8 +1,13 @@
 #include "calls.h"
 
+#include <atomic>
+
+#include "simt/control.h"
+
 namespace simt {
 namespace {
 
+std::atomic<int64_t> calls{0};
 thread_local int device_of_thread = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -11,6 +16,8 @@ bool is_default_stream(cudaStream_t handle) {
 }
 
 }  // namespace
+
+void count_call() noexcept { calls.fetch_add(1); }
 
 int current_device() noexcept { return device_of_thread; }
 void set_current_device(int device) noexcept { device_of_thread = device; }
@@ -44,6 +51,8 @@ cudaError_t stream_or_legacy(cudaStream_t handle, Stream*& stream) {
 }
 
 }  // namespace simt
+
+int64_t simt_calls(void) { return simt::calls.load(); }
 
 cudaError_t cudaGetLastError() {
   const cudaError_t error = cudaPeekAtLastError();

@@ -26,6 +26,9 @@ cudaError_t keep_error(cudaError_t error) noexcept;
 // NoDevice, InsufficientDriver; NotPermitted in a host function, which may not call the runtime.
 cudaError_t availability() noexcept;
 
+// Of calls of the runtime that use a device.
+void count_call() noexcept;
+
 // Of calls that ask what a device is, and do not use it.
 template <class Body>
 cudaError_t ask(Body body) noexcept {
@@ -46,6 +49,7 @@ cudaError_t ask(Body body) noexcept {
 
 template <class Body>
 cudaError_t call(Body body) noexcept {
+  count_call();
   if (availability() == cudaSuccess) note_context(current_device());
   return ask(body);
 }

@@ -1,5 +1,6 @@
 #include "compute/cuda/host/arguments.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -7,8 +8,7 @@ namespace shardrec::compute::cuda::host {
 
 Arguments::Arguments(std::shared_ptr<Stream> stream)
     : stream_(std::move(stream)),
-      on_device_(make_memory(stream_)),
-      rooms_{Room(stream_->device()), Room(stream_->device())} {}
+      rooms_{Room(stream_), Room(stream_), Room(stream_), Room(stream_)} {}
 
 Arguments::~Arguments() {
   // The device may have failed: there is nothing left to wait for then.
@@ -16,24 +16,43 @@ Arguments::~Arguments() {
 }
 
 void Arguments::begin(size_t bytes) {
-  current_ = 1 - current_;
+  current_ = (current_ + 1) % rooms_.size();
   used_ = 0;
-  Room& room = rooms_[current_];
-  room.read.wait();
-  room.memory.resize(bytes);
-  on_device_.resize(bytes);
+  if (bytes <= capacity_) return;
+  capacity_ = 0;
+  for (Room& room : rooms_) {
+    room.sent = 0;
+    room.memory.resize(bytes);
+    room.on_device.resize(bytes);
+  }
+  capacity_ = bytes;
 }
 
 const void* Arguments::add(const void* list, size_t bytes) {
+  constexpr std::byte kGap[kAlignment] = {};
+  Room& room = rooms_[current_];
   const size_t at = used_;
-  if (bytes != 0) std::memcpy(rooms_[current_].memory.data() + at, list, bytes);
   used_ += bytes_of<std::byte>(bytes);
-  return on_device_.data() + at;
+  if (bytes != 0) write(room, at, list, bytes);
+  write(room, at + bytes, kGap, used_ - at - bytes);
+  return room.on_device.data() + at;
+}
+
+void Arguments::write(Room& room, size_t at, const void* bytes, size_t count) {
+  std::byte* const to = room.memory.data() + at;
+  if (at + count <= room.sent && std::memcmp(to, bytes, count) == 0) return;
+  room.read.wait();
+  room.sent = std::min(room.sent, at);
+  std::memcpy(to, bytes, count);
 }
 
 void Arguments::send() {
-  stream_->copy(on_device_.data(), rooms_[current_].memory.data(), used_);
-  rooms_[current_].read.record(*stream_);
+  Room& room = rooms_[current_];
+  if (room.sent >= used_) return;
+  room.sent = 0;
+  stream_->copy(room.on_device.data(), room.memory.data(), used_);
+  room.read.record(*stream_);
+  room.sent = used_;
 }
 
 }  // namespace shardrec::compute::cuda::host

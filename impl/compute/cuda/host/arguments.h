@@ -1,5 +1,7 @@
 // Lists that operations read, on their way from the host to the device: written into pinned memory,
-// copied to the device in the order of a stream. Nothing is allocated once lists have had their size.
+// copied to the device in the order of a stream. Lists that are those of four operations before are there
+// already: steps of equal batches copy none, also where they take turns with memory, or two operations
+// of a step are of one object. Nothing is allocated once lists have had their size.
 //
 // Thread rule: that of the stream.
 #pragma once
@@ -24,7 +26,7 @@ class Arguments {
   Arguments& operator=(const Arguments&) = delete;
 
   // Begins the lists of one operation, all of which have at most `bytes` bytes together (bytes_of).
-  // Those of the operation before stay on the device until its place in the stream.
+  // Those of the three operations before stay on the device until the next call.
   void begin(size_t bytes);
   // The list's address on the device. What it points to is not copied.
   template <class T>
@@ -32,7 +34,7 @@ class Arguments {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
     return static_cast<const T*>(add(list.data(), list.size_bytes()));
   }
-  // Copies the lists: what is enqueued now reads them.
+  // Copies the lists, if the device has others: what is enqueued now reads them.
   void send();
 
   template <class T>
@@ -42,18 +44,22 @@ class Arguments {
 
  private:
   static constexpr size_t kAlignment = 16;
-  // While the device reads one, the other is written.
   struct Room {
-    explicit Room(int32_t device) : read(device) {}
+    explicit Room(const std::shared_ptr<Stream>& stream)
+        : on_device(make_memory(stream)), read(stream->device()) {}
     PinnedRoom memory;
+    Buffer on_device;
     Event read;
+    size_t sent = 0;  // bytes from the first one on that are the same on the device
   };
 
   const void* add(const void* list, size_t bytes);
+  // Bytes of the room in use are written, or stay as they are.
+  void write(Room& room, size_t at, const void* bytes, size_t count);
 
   std::shared_ptr<Stream> stream_;
-  Buffer on_device_;
-  std::array<Room, 2> rooms_;
+  std::array<Room, 4> rooms_;  // taken in turns: while the device reads one, others are written
+  size_t capacity_ = 0;        // of each
   size_t current_ = 0;
   size_t used_ = 0;
 };

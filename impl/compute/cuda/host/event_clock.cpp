@@ -28,7 +28,7 @@ void EventClock::leave() noexcept {
 
 void EventClock::put(std::optional<size_t> kind) noexcept {
   const std::lock_guard lock(mutex_);
-  count_what_is_over();
+  if (end_ - first_ >= kPlaces / 2) count_what_is_over();
   if (failed_) return;
   if (end_ - first_ == kPlaces) ++first_;
   Place& here = place(end_);
@@ -46,24 +46,34 @@ void EventClock::read() noexcept {
 }
 
 void EventClock::count_what_is_over() noexcept {
-  while (!failed_ && end_ - first_ >= 2) {
+  const size_t end = end_of_over();
+  for (; !failed_ && first_ + 1 < end; ++first_) {
     const Place& from = place(first_);
-    if (from.kind.has_value()) {
-      shardrec_cuda_event* const to = place(first_ + 1).event.get();
-      shardrec_cuda_error error = table().query_event(to);
-      if (error == SHARDREC_CUDA_NOT_READY) return;
-      float milliseconds = 0;
-      // Both are events of one stream: the first took place before the second.
-      if (error == SHARDREC_CUDA_OK) {
-        error = table().milliseconds_between(from.event.get(), to, &milliseconds);
-      }
-      failed_ = error != SHARDREC_CUDA_OK;
-      if (failed_) return;
-      nanoseconds_[*from.kind].fetch_add(static_cast<int64_t>(double{milliseconds} * 1e6),
-                                         std::memory_order_relaxed);
-    }
-    ++first_;
+    if (!from.kind.has_value()) continue;
+    float milliseconds = 0;
+    failed_ = table().milliseconds_between(from.event.get(), place(first_ + 1).event.get(),
+                                           &milliseconds) != SHARDREC_CUDA_OK;
+    if (failed_) return;
+    nanoseconds_[*from.kind].fetch_add(static_cast<int64_t>(double{milliseconds} * 1e6),
+                                       std::memory_order_relaxed);
   }
+}
+
+// Events of one stream take place in order.
+size_t EventClock::end_of_over() noexcept {
+  size_t over = first_;
+  size_t end = end_;
+  while (!failed_ && over < end) {
+    const size_t middle = over + (end - over) / 2;
+    const shardrec_cuda_error error = table().query_event(place(middle).event.get());
+    if (error == SHARDREC_CUDA_NOT_READY) {
+      end = middle;
+    } else {
+      over = middle + 1;
+      failed_ = error != SHARDREC_CUDA_OK;
+    }
+  }
+  return over;
 }
 
 }  // namespace shardrec::compute::cuda::host

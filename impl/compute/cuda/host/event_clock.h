@@ -17,7 +17,8 @@
 
 namespace shardrec::compute::cuda::host {
 
-// The host never waits. Between places more than kPlaces apart that are not over, time is not counted.
+// The host never waits, and asks which places are over when it is to know, or half of them are taken.
+// Between places more than kPlaces apart that are not over, time is not counted.
 // Where the device fails no time is counted any more: the operations tell of it.
 class EventClock final : public OperationClock {
  public:
@@ -30,7 +31,7 @@ class EventClock final : public OperationClock {
   void read() noexcept;
 
  private:
-  static constexpr size_t kPlaces = 64;
+  static constexpr size_t kPlaces = 256;  // of some ten steps
   struct Place {
     std::unique_ptr<shardrec_cuda_event, EventDeleter> event;
     std::optional<size_t> kind;  // of what follows
@@ -39,6 +40,8 @@ class EventClock final : public OperationClock {
   Place& place(size_t number) noexcept { return places_[number % kPlaces]; }
   void put(std::optional<size_t> kind) noexcept;
   void count_what_is_over() noexcept;
+  // The first place that is not over; sets failed_.
+  size_t end_of_over() noexcept;
 
   std::shared_ptr<Stream> stream_;
   std::span<std::atomic<int64_t>> nanoseconds_;

@@ -40,6 +40,8 @@ SIMT_VISIBLE int64_t simt_stream_waits(void);
 SIMT_VISIBLE int64_t simt_event_waits(void);
 SIMT_VISIBLE int64_t simt_launches(void);
 SIMT_VISIBLE int64_t simt_copies(void);
+// Calls of the runtime that used a device, launches among them.
+SIMT_VISIBLE int64_t simt_calls(void);
 // Calls of cudaEventElapsedTime() for events that had not taken place: compute-sanitizer lists each as an error.
 SIMT_VISIBLE int64_t simt_early_elapsed_times(void);
 

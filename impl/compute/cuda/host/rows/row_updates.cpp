@@ -36,7 +36,9 @@ std::span<const ColumnMap> maps_of(const RowUpdate& job) {
   return {job.column_map, static_cast<size_t>(job.column_maps)};
 }
 
+// Nothing that changes from step to step where no number is random.
 shardrec_cuda_rounding rounding_of(const RowUpdate& job, math::RoundingUse use) {
+  if (job.element == Element::kFloat32 || !job.rounding.stochastic) return {};
   const math::PhiloxKey key = math::rounding_key(job.rounding, use);
   return {.stochastic = job.rounding.stochastic,
           .key = {key[0], key[1]},
