@@ -146,8 +146,11 @@ int64_t RowUpdates::count_rows() {
     if (shard.count == 0) continue;
     rows += shard.count;
     widest_ = std::max(widest_, shard.width);
-    most_sums_ += shard.there != nullptr ? shard.count / SHARDREC_CUDA_OCCURRENCES_OF_A_SUM
-                                         : shard.count * kSumsOfARow;
+    if (shard.there == nullptr) {
+      most_sums_ += shard.count * kSumsOfARow;
+    } else if (shard.count > SHARDREC_CUDA_HOT_OCCURRENCES) {
+      most_sums_ += shard.count / SHARDREC_CUDA_OCCURRENCES_OF_A_SUM;
+    }
   }
   return rows;
 }
