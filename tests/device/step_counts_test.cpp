@@ -116,17 +116,17 @@ class StepCounts : public DeviceTest {
 // A wait for what the owners of the batch's ids get, its lengths read on the way. Arguments are those of steps
 // before: the copies are of ids, outputs, gradients and results.
 TEST_F(StepCounts, OfOneRank) {
-  EXPECT_EQ(of_a_step(1), (Counts{.waits = 1, .launches = 20, .copies = 8, .calls = 94}));
+  EXPECT_EQ(of_a_step(1), (Counts{.waits = 1, .launches = 20, .copies = 8, .calls = 91}));
 }
 
 // One wait more: for the check of what the other rank has sent.
 TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
-  EXPECT_EQ(of_a_step(2), (Counts{.waits = 2, .launches = 30, .copies = 10, .calls = 122}));
+  EXPECT_EQ(of_a_step(2), (Counts{.waits = 2, .launches = 30, .copies = 10, .calls = 117}));
 }
 
 // Two waits more: for how many different ids each block has, and for the check of the codes that arrive.
 TEST_F(StepCounts, OfTwoRanksWhoseRepeatedIdsTravelOnce) {
-  EXPECT_EQ(of_a_step(2, true), (Counts{.waits = 4, .launches = 35, .copies = 16, .calls = 137}));
+  EXPECT_EQ(of_a_step(2, true), (Counts{.waits = 4, .launches = 35, .copies = 16, .calls = 132}));
 }
 
 }  // namespace

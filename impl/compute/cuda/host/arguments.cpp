@@ -18,6 +18,7 @@ Arguments::~Arguments() {
 void Arguments::begin(size_t bytes) {
   current_ = (current_ + 1) % rooms_.size();
   used_ = 0;
+  may_write_ = false;
   if (bytes <= capacity_) return;
   capacity_ = 0;
   for (Room& room : rooms_) {
@@ -41,7 +42,7 @@ const void* Arguments::add(const void* list, size_t bytes) {
 void Arguments::write(Room& room, size_t at, const void* bytes, size_t count) {
   std::byte* const to = room.memory.data() + at;
   if (at + count <= room.sent && std::memcmp(to, bytes, count) == 0) return;
-  room.read.wait();
+  if (!std::exchange(may_write_, true)) room.read.wait();
   room.sent = std::min(room.sent, at);
   std::memcpy(to, bytes, count);
 }

@@ -62,6 +62,7 @@ class Arguments {
   size_t capacity_ = 0;        // of each
   size_t current_ = 0;
   size_t used_ = 0;
+  bool may_write_ = false;  // the device has read the room in use
 };
 
 }  // namespace shardrec::compute::cuda::host
