@@ -18,9 +18,12 @@ struct Counts {
   int64_t waits = 0;
   int64_t launches = 0;
   int64_t copies = 0;
-  int64_t calls = 0;  // of the runtime: those, and events
+  int64_t calls = 0;  // of the runtime: those, and events; a few depend on how quick the device is
 
-  bool operator==(const Counts&) const = default;
+  bool are_within(const Counts& most) const {
+    return waits == most.waits && launches == most.launches && copies == most.copies &&
+           calls <= most.calls;
+  }
   friend std::ostream& operator<<(std::ostream& out, const Counts& counts) {
     return out << counts.waits << " waits, " << counts.launches << " launches, " << counts.copies
                << " copies, " << counts.calls << " calls";
@@ -106,6 +109,10 @@ class StepCounts : public DeviceTest {
             .calls = each(after.calls - before.calls - ranks)};
   }
 
+  static void expect(const Counts& counted, const Counts& most) {
+    EXPECT_TRUE(counted.are_within(most)) << counted << ", where there were " << most;
+  }
+
   int64_t (*stream_waits_)() = nullptr;
   int64_t (*event_waits_)() = nullptr;
   int64_t (*launches_)() = nullptr;
@@ -116,17 +123,17 @@ class StepCounts : public DeviceTest {
 // A wait for what the owners of the batch's ids get, its lengths read on the way. Arguments are those of steps
 // before: the copies are of ids, outputs, gradients and results.
 TEST_F(StepCounts, OfOneRank) {
-  EXPECT_EQ(of_a_step(1), (Counts{.waits = 1, .launches = 20, .copies = 8, .calls = 91}));
+  expect(of_a_step(1), Counts{.waits = 1, .launches = 20, .copies = 8, .calls = 96});
 }
 
 // One wait more: for the check of what the other rank has sent.
 TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
-  EXPECT_EQ(of_a_step(2), (Counts{.waits = 2, .launches = 30, .copies = 10, .calls = 117}));
+  expect(of_a_step(2), Counts{.waits = 2, .launches = 30, .copies = 10, .calls = 122});
 }
 
 // Two waits more: for how many different ids each block has, and for the check of the codes that arrive.
 TEST_F(StepCounts, OfTwoRanksWhoseRepeatedIdsTravelOnce) {
-  EXPECT_EQ(of_a_step(2, true), (Counts{.waits = 4, .launches = 35, .copies = 16, .calls = 132}));
+  expect(of_a_step(2, true), Counts{.waits = 4, .launches = 35, .copies = 16, .calls = 137});
 }
 
 }  // namespace
