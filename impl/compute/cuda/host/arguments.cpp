@@ -34,12 +34,13 @@ const void* Arguments::add(const void* list, size_t bytes) {
   Room& room = rooms_[current_];
   const size_t at = used_;
   used_ += bytes_of<std::byte>(bytes);
-  if (bytes != 0) write(room, at, list, bytes);
+  write(room, at, list, bytes);
   write(room, at + bytes, kGap, used_ - at - bytes);
   return room.on_device.data() + at;
 }
 
 void Arguments::write(Room& room, size_t at, const void* bytes, size_t count) {
+  if (count == 0) return;  // where there may be no memory
   std::byte* const to = room.memory.data() + at;
   if (at + count <= room.sent && std::memcmp(to, bytes, count) == 0) return;
   if (!std::exchange(may_write_, true)) room.read.wait();
