@@ -121,7 +121,7 @@ class StepCounts : public DeviceTest {
 };
 
 // A wait for what the owners of the batch's ids get, its lengths read on the way. Arguments are those of steps
-// before: the copies are of ids, outputs, gradients and results.
+// before, and not copied again.
 TEST_F(StepCounts, OfOneRank) {
   expect(of_a_step(1), Counts{.waits = 1, .launches = 20, .copies = 8, .calls = 96});
 }

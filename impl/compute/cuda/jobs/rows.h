@@ -96,8 +96,7 @@ typedef struct shardrec_cuda_touched_rows {
   float gradient_scale;
   float block_start;
   // What is found out when the rows are opened:
-  int32_t
-      *hot_row;  // [count], written for hot rows only: index of the hot row, or -1: it has no sums
+  int32_t *hot_row;  // [count], written for hot rows only: index of the hot row; -1: no sums
   const shardrec_cuda_hot_row *hot_rows;  // of all shards
   float *hot_sums;      // likewise; sum i begins at i * hot_stride, a multiple of 4
   int64_t hot_stride;   // floats
@@ -167,13 +166,10 @@ typedef struct shardrec_cuda_row_job {
   int64_t out_stride;
   float sum_columns;  // that the sums of an update are over
   int32_t element;
-  int32_t lanes;  // threads that have a row together, 2, 4, 8, 16 or 32
-  int32_t
-      part_bits;  // of a wide update: 2^part_bits slots of a lane are of one row; more than 0 with 32 lanes only
-  int32_t
-      tiles;  // that the columns are walked in: 1, but where a lane has all of its slots of one row
-  int32_t
-      tile_rows;  // that a warp takes: at most 32; with one tile of several rows, full waves of them
+  int32_t lanes;      // threads that have a row together, 2, 4, 8, 16 or 32
+  int32_t part_bits;  // of a wide update: 2^part_bits slots of a lane are of one row; else 0
+  int32_t tiles;      // that columns are walked in: 1, but where all slots of a lane are of one row
+  int32_t tile_rows;  // that a warp takes: at most 32; where waves have several rows, full waves
   shardrec_cuda_optimizer_step step;
   shardrec_cuda_rounding rounding;
 } shardrec_cuda_row_job;

@@ -110,10 +110,10 @@ SHARDREC_DEVICE T sum_of_lanes_up_to_this(T value) {
   return value;
 }
 
-// Of a list of `count` starts, ascending, the first of which is 0: the last one that is not above
-// `number`. All lanes of the warp call it with the same arguments, and get the same.
-template <class Start, class Count>
-SHARDREC_DEVICE Count last_start(const Start* starts, Count count, int64_t number) {
+// Of a list of `count` starts, ascending, the first of which is not above `number`: the last one that is
+// not. starts[i] is one of them. All lanes of the warp call it with the same arguments, and get the same.
+template <class Starts, class Count>
+SHARDREC_DEVICE Count last_start(const Starts& starts, Count count, int64_t number) {
   Count first = 0;  // starts[first] <= number
   Count end = count;
   while (end - first > 1) {

@@ -37,8 +37,8 @@ struct LaneFloats<1> {
   SHARDREC_DEVICE static void load_each(const float* at, float (&x)[1]) { load(at, x); }
 };
 
-// Rows of tables, from a job's first column on. Raw is what was loaded, before it is needed. A step reads and writes a row once: no
-// cache needs to keep it.
+// Rows of tables, from a job's first column on. Raw is what was loaded, before it is needed. A step reads
+// and writes a row once: no cache needs to keep it.
 struct Float32Columns {
   static constexpr int kColumns = SHARDREC_CUDA_LANE_COLUMNS;
   using Raw = float4;

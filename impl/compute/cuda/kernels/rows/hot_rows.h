@@ -51,21 +51,21 @@ SHARDREC_KERNEL(8) find_hot_rows(shardrec_cuda_row_opening job) {
   if (__any_sync(kAllLanes, unaligned) != 0 && lane_index() == 0) atomicOr(touched.unaligned, 1U);
 }
 
-// The first of the occurrences [first, end) whose block is not before `number`; end: there is none. All
-// lanes of the warp call it.
-SHARDREC_DEVICE int64_t first_of_block(const shardrec_cuda_touched_rows& touched, int64_t first,
-                                       int64_t end, uint32_t number) {
-  while (first < end) {
-    // Each lane looks at the first of one of 32 pieces.
-    const int64_t piece = (end - first + kWarp - 1) / kWarp;
-    const int64_t at = first + lane_index() * piece;
-    const int before = __popc(__ballot_sync(kAllLanes, at < end && block_of(touched, at) < number));
-    if (before == 0) return first;
-    const int64_t next = first + before * piece;
-    first += (before - 1) * piece + 1;
-    end = next < end ? next : end;
-  }
-  return end;
+// The blocks of a row's occurrences.
+struct BlocksOfRow {
+  const shardrec_cuda_touched_rows& touched;
+  int64_t begin;
+  SHARDREC_DEVICE uint32_t operator[](int64_t i) const { return block_of(touched, begin + i); }
+};
+
+// The first occurrence of a hot row that is not of a block before its block `number`; the end of its
+// occurrences: there is none. All lanes of the warp call it.
+SHARDREC_DEVICE int64_t first_of_block(const shardrec_cuda_touched_rows& touched,
+                                       const shardrec_cuda_hot_row& row, uint32_t number) {
+  const int64_t begin = global(touched.run)[row.row];
+  if (number == row.first_block) return begin;
+  const int64_t count = global(touched.run)[row.row + 1] - begin;
+  return begin + last_start(BlocksOfRow{touched, begin}, count, int64_t{number} - 1) + 1;
 }
 
 // The sum of the block `number`, whose first occurrence is o, in one column. All lanes of the warp call it.
@@ -123,7 +123,7 @@ SHARDREC_KERNEL(3) sum_hot_blocks(shardrec_cuda_row_opening job) {
     if (first_column >= touched.width) continue;
     const uint32_t number = row.first_block + static_cast<uint32_t>(at - row.first_sum);
     const int64_t end = global(touched.run)[row.row + 1];
-    const int64_t begin = first_of_block(touched, global(touched.run)[row.row], end, number);
+    const int64_t begin = first_of_block(touched, row, number);
     const int64_t column = first_column + lane_index();
     // Lanes without a column read that of another. -0 is what nothing changes when it is added.
     float sum = -0.0F;

@@ -18,14 +18,15 @@ struct NormShared {
 template <class Row>
 SHARDREC_DEVICE void sum_squares(const shardrec_cuda_row_job& job, int64_t first, int rows,
                                  const LaneGroup& group, float* numbers) {
-  const int64_t row = group.number < rows ? global(job.touched.rows)[first + group.number] : 0;
   const int of_tile = group.lanes * Row::kColumns;
+  const int here = rows < group.groups ? rows : group.groups;
+  const int64_t row = group.number < here ? global(job.touched.rows)[first + group.number] : 0;
   ColumnSums<1> sums;
   for (int tile = 0; tile < job.tiles; ++tile) {
     const int left = job.columns - tile * of_tile;
     const int columns = left < of_tile ? left : of_tile;
     const int column = group.lane * Row::kColumns;
-    if (group.number < rows && column < columns) {
+    if (group.number < here && column < columns) {
       float w[Row::kColumns];
       Row::widen(Row::load(row_at(job, row), job.element, tile * of_tile + column), w);
       const int at = SummedRow(group.number, columns).at(column);
@@ -33,16 +34,16 @@ SHARDREC_DEVICE void sum_squares(const shardrec_cuda_row_job& job, int64_t first
       for (int c = 0; c < Row::kColumns; ++c) numbers[at + c] = w[c];
     }
     __syncwarp();
-    for (int i = 0; 2 * i < group.groups; ++i) {
+    for (int i = 0; 2 * i < here; ++i) {
       const int of_row = ColumnSums<1>::row_of(i);
       if (tile == 0) sums.clear();
-      if (of_row < rows && of_row < group.groups) {
+      if (of_row < here) {
         sums.add(SummedRow(of_row, columns), columns,
                  [&](int at, float* sum) { math::add_square(numbers[at], *sum); });
       }
       if (tile + 1 != job.tiles) continue;
       sums.finish();
-      if (of_row < rows && of_row < group.groups && lane_index() % kVirtualLanes == 0) {
+      if (of_row < here && lane_index() % kVirtualLanes == 0) {
         global(job.out)[(first + of_row) * job.out_stride] = sums[0];
       }
     }
