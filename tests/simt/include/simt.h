@@ -23,6 +23,7 @@ class Kernel {
 
   virtual void run() const = 0;  // one thread of it
   virtual const void* function() const noexcept = 0;
+  virtual std::unique_ptr<const Kernel> copy() const = 0;
 };
 
 template <class... Parameters>
@@ -35,6 +36,13 @@ class KernelCall final : public Kernel {
   void run() const override { std::apply(function_, arguments_); }
   const void* function() const noexcept override {
     return reinterpret_cast<const void*>(function_);
+  }
+  std::unique_ptr<const Kernel> copy() const override {
+    return std::apply(
+        [this](const Parameters&... arguments) {
+          return std::make_unique<KernelCall>(function_, arguments...);
+        },
+        arguments_);
   }
 
  private:

@@ -44,8 +44,14 @@ cudaError_t stream_of(cudaStream_t handle, Stream*& stream) noexcept {
   return stream == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
 }
 
+cudaError_t free_stream_of(cudaStream_t handle, Stream*& stream) noexcept {
+  const cudaError_t error = stream_of(handle, stream);
+  if (error != cudaSuccess) return error;
+  return stream->is_capturing() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+
 cudaError_t stream_or_legacy(cudaStream_t handle, Stream*& stream) {
-  if (handle != nullptr) return stream_of(handle, stream);
+  if (handle != nullptr) return free_stream_of(handle, stream);
   stream = legacy_stream(current_device());
   return cudaSuccess;
 }

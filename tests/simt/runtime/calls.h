@@ -56,7 +56,9 @@ cudaError_t call(Body body) noexcept {
 
 // The stream of the handle, or why there is none.
 cudaError_t stream_of(cudaStream_t handle, Stream*& stream) noexcept;
-// As stream_of(); 0 is the legacy default stream of the current device. For events.
+// As stream_of(), for what no capture can have.
+cudaError_t free_stream_of(cudaStream_t handle, Stream*& stream) noexcept;
+// As free_stream_of(); 0 is the legacy default stream of the current device. For events.
 cudaError_t stream_or_legacy(cudaStream_t handle, Stream*& stream);
 
 }  // namespace simt

@@ -46,6 +46,21 @@ int most_shared_bytes(const void* function, bool launched) {
   return settings.dynamic_shared_bytes;
 }
 
+// A kernel whose copies are kernels of their own.
+class CopiedKernel {
+ public:
+  explicit CopiedKernel(std::unique_ptr<const Kernel> kernel) : kernel_(std::move(kernel)) {}
+  CopiedKernel(const CopiedKernel& other) : kernel_(other.kernel_->copy()) {}
+  CopiedKernel(CopiedKernel&&) = default;
+  CopiedKernel& operator=(const CopiedKernel&) = delete;
+  CopiedKernel& operator=(CopiedKernel&&) = delete;
+  ~CopiedKernel() = default;
+  const Kernel& operator*() const { return *kernel_; }
+
+ private:
+  std::unique_ptr<const Kernel> kernel_;
+};
+
 // As cudaLaunchKernel() finds them.
 cudaError_t check_shape(const Shape& shape, const void* function) {
   if (shape.grid.y != 1 || shape.grid.z != 1 || shape.block.y != 1 || shape.block.z != 1) {
@@ -71,10 +86,12 @@ cudaError_t enqueue(std::unique_ptr<const Kernel> kernel, const Shape& shape, cu
     Stream* stream = nullptr;
     if (const cudaError_t error = stream_of(handle, stream); error != cudaSuccess) return error;
     if (stream->device() != current_device()) return cudaErrorInvalidResourceHandle;
-    launches.fetch_add(1);
-    stream->enqueue(Access::kDevice, [kernel = std::move(kernel), shape, schedule = schedule()] {
-      Stream::runner().run(*kernel, shape, schedule);
-    });
+    stream->enqueue(
+        Access::kDevice,
+        [kernel = CopiedKernel(std::move(kernel)), shape, schedule = schedule()] {
+          Stream::runner().run(*kernel, shape, schedule);
+        },
+        &launches);
     return cudaSuccess;
   });
 }

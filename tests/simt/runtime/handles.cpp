@@ -21,11 +21,16 @@ struct EventEntry {
   std::unique_ptr<Event> event;
 };
 
+struct GraphEntry {
+  std::unique_ptr<const Captured> operations;
+};
+
 struct Table {
   QuietMutex mutex;
   uintptr_t next = 0x1000;  // above the handles that CUDA gives a meaning, as 1 and 2
   std::map<uintptr_t, StreamEntry> streams;
   std::map<uintptr_t, EventEntry> events;
+  std::map<uintptr_t, GraphEntry> graphs;
   std::map<int, StreamEntry> legacy;  // by device
 };
 
@@ -130,9 +135,32 @@ std::unique_ptr<Event> remove_event(cudaEvent_t handle) noexcept {
   return event;
 }
 
+uintptr_t add_graph(std::unique_ptr<const Captured> operations) {
+  const QuietLock lock(table().mutex);
+  const uintptr_t handle = table().next += 16;
+  table().graphs.emplace(handle, GraphEntry{std::move(operations)});
+  return handle;
+}
+
+const Captured* find_graph(uintptr_t handle) noexcept {
+  const QuietLock lock(table().mutex);
+  const auto found = table().graphs.find(handle);
+  return found == table().graphs.end() ? nullptr : found->second.operations.get();
+}
+
+std::unique_ptr<const Captured> remove_graph(uintptr_t handle) noexcept {
+  const QuietLock lock(table().mutex);
+  const auto found = table().graphs.find(handle);
+  if (found == table().graphs.end()) return nullptr;
+  std::unique_ptr<const Captured> operations = std::move(found->second.operations);
+  table().graphs.erase(found);
+  return operations;
+}
+
 int64_t live_handles() noexcept {
   const QuietLock lock(table().mutex);
-  return static_cast<int64_t>(table().streams.size() + table().events.size());
+  return static_cast<int64_t>(table().streams.size() + table().events.size() +
+                              table().graphs.size());
 }
 
 }  // namespace simt

@@ -1,4 +1,4 @@
-// Handles of streams and events: numbers that are never given twice, so that one that was destroyed is
+// Handles of streams, events and graphs: numbers that are never given twice, so that one that was destroyed is
 // known as such.
 //
 // Thread rule: any thread; one may not use a handle that another destroys.
@@ -39,5 +39,11 @@ void wait_for_device(int device) noexcept;
 cudaEvent_t add_event(std::unique_ptr<Event> event);
 Event* find_event(cudaEvent_t handle) noexcept;
 std::unique_ptr<Event> remove_event(cudaEvent_t handle) noexcept;
+
+// Of graphs that were captured, and of those that were made to be launched.
+uintptr_t add_graph(std::unique_ptr<const Captured> operations);
+// Null if there is no such graph.
+const Captured* find_graph(uintptr_t handle) noexcept;
+std::unique_ptr<const Captured> remove_graph(uintptr_t handle) noexcept;
 
 }  // namespace simt

@@ -100,17 +100,20 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
   }
   if (const cudaError_t error = check_kind(kind, target, source); error != cudaSuccess)
     return error;
+  if (stream->is_capturing() && target.kind == MemoryKind::kPageable) {
+    return cudaErrorStreamCaptureUnsupported;
+  }
   // Memory of pools, which other devices do not reach unasked, goes by cudaMemcpyPeerAsync().
   for (const MemoryRange& range : {target, source}) {
     if (range.is_device() && range.device != stream->device()) return cudaErrorInvalidValue;
   }
-  copies.fetch_add(1);
   if (source.kind == MemoryKind::kPageable) {
-    stream->enqueue(Access::kDevice, [to, bytes, staging = Staging(from, bytes)] {
-      std::memcpy(to, staging.data(), bytes);
-    });
+    stream->enqueue(
+        Access::kDevice,
+        [to, bytes, staging = Staging(from, bytes)] { std::memcpy(to, staging.data(), bytes); },
+        &copies);
   } else {
-    stream->enqueue(Access::kDevice, [to, from, bytes] { std::memmove(to, from, bytes); });
+    stream->enqueue(Access::kDevice, [to, from, bytes] { std::memmove(to, from, bytes); }, &copies);
   }
   if (target.kind == MemoryKind::kPageable) {
     stream->synchronize();
@@ -130,8 +133,7 @@ cudaError_t copy_between_devices(void* to, int to_device, const void* from, int 
   if (!is_of(find_memory(to), to_device) || !is_of(find_memory(from), from_device)) {
     return cudaErrorInvalidValue;
   }
-  copies.fetch_add(1);
-  stream->enqueue(Access::kDevice, [to, from, bytes] { std::memmove(to, from, bytes); });
+  stream->enqueue(Access::kDevice, [to, from, bytes] { std::memmove(to, from, bytes); }, &copies);
   return cudaSuccess;
 }
 
@@ -171,7 +173,7 @@ cudaError_t cudaMallocAsync(void** address, size_t bytes, cudaStream_t handle) {
   return call([&]() -> cudaError_t {
     if (address == nullptr || bytes == 0) return cudaErrorInvalidValue;
     simt::Stream* stream = nullptr;
-    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
+    if (const cudaError_t error = simt::free_stream_of(handle, stream); error != cudaSuccess) {
       return error;
     }
     if (const cudaError_t error = simt::reserve(address, bytes, simt::MemoryKind::kDeviceOfStream);
@@ -189,7 +191,7 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
   const cudaError_t available = simt::availability();
   if (available != cudaSuccess) return simt::keep_error(available);
   simt::Stream* stream = nullptr;
-  cudaError_t freed = simt::stream_of(handle, stream);
+  cudaError_t freed = simt::free_stream_of(handle, stream);
   if (freed == cudaSuccess) {
     const simt::MemoryRange block = simt::find_memory(address);
     if (block.kind != simt::MemoryKind::kDeviceOfStream || !block.begins_block) {
@@ -266,8 +268,7 @@ cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t handl
     if (target.kind == simt::MemoryKind::kPageable || bytes > target.bytes_left) {
       return cudaErrorInvalidValue;
     }
-    simt::copies.fetch_add(1);
-    stream->enqueue(simt::Access::kDevice, [=] { std::memset(to, byte, bytes); });
+    stream->enqueue(simt::Access::kDevice, [=] { std::memset(to, byte, bytes); }, &simt::copies);
     return cudaSuccess;
   });
 }

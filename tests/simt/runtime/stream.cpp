@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include <atomic>
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -104,7 +104,30 @@ void Stream::close() noexcept {
   changed_.advance();
 }
 
+void Stream::put(std::unique_ptr<Operation> operation) {
+  if (capture_ != nullptr) {
+    capture_->push_back(std::move(operation));
+  } else {
+    push(operation.release());
+  }
+}
+
+void Stream::begin_capture() { capture_ = std::make_unique<Captured>(); }
+
+std::unique_ptr<Captured> Stream::end_capture() noexcept {
+  std::unique_ptr<Captured> captured = std::move(capture_);
+  const bool repeatable =
+      std::all_of(captured->begin(), captured->end(),
+                  [](const auto& operation) { return operation->copy() != nullptr; });
+  return repeatable ? std::move(captured) : nullptr;
+}
+
+void Stream::enqueue(const Captured& operations) {
+  for (const auto& operation : operations) put(operation->copy());
+}
+
 void Stream::push(Operation* operation) noexcept {
+  if (operation->counted_ != nullptr) operation->counted_->fetch_add(1);
   release(operation);
   {
     const QuietLock lock(mutex_);
@@ -119,7 +142,9 @@ RecordingPointer Stream::record() {
   static std::atomic<uint64_t> recorded{0};
   RecordingPointer recording =
       RecordingPointer::make(device_, this, recorded.fetch_add(1, std::memory_order_relaxed) + 1);
-  enqueue(Access::kMark, [recording] { recording->mark(); });
+  // Whoever waits for a device marks streams whatever they do.
+  const auto mark = [recording] { recording->mark(); };
+  push(new FunctionOperation<decltype(mark)>(Access::kMark, mark));
   return recording;
 }
 

@@ -7,10 +7,13 @@
 // Thread rule: any thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "quiet.h"
 #include "simt/runtime.h"
@@ -80,30 +83,46 @@ enum class Access : unsigned char {
 
 class Operation {
  public:
-  explicit Operation(Access access) : access_(access) {}
+  // counted: of operations that were enqueued; null: not counted.
+  explicit Operation(Access access, std::atomic<int64_t>* counted = nullptr)
+      : access_(access), counted_(counted) {}
   virtual ~Operation() = default;
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
   virtual void run() = 0;
+  // Null where it can take place once only.
+  virtual std::unique_ptr<Operation> copy() const = 0;
   Access access() const noexcept { return access_; }
+  std::atomic<int64_t>* counted() const noexcept { return counted_; }
 
  private:
   friend class Stream;
   const Access access_;
+  std::atomic<int64_t>* const counted_;
   Operation* next_ = nullptr;
 };
 
 template <class Function>
 class FunctionOperation final : public Operation {
  public:
-  FunctionOperation(Access access, Function function)
-      : Operation(access), function_(std::move(function)) {}
+  FunctionOperation(Access access, Function function, std::atomic<int64_t>* counted = nullptr)
+      : Operation(access, counted), function_(std::move(function)) {}
   void run() override { function_(); }
+  std::unique_ptr<Operation> copy() const override {
+    if constexpr (std::is_copy_constructible_v<Function>) {
+      return std::make_unique<FunctionOperation>(access(), function_, counted());
+    } else {
+      return nullptr;
+    }
+  }
 
  private:
   Function function_;
 };
+
+// What a capture has put down, in order.
+using Captured = std::vector<std::unique_ptr<Operation>>;
 
 class Runner;
 
@@ -116,10 +135,17 @@ class Stream {
 
   int device() const noexcept { return device_; }
 
+  // counted: as Operation has it.
   template <class Function>
-  void enqueue(Access access, Function function) {
-    push(new FunctionOperation<Function>(access, std::move(function)));
+  void enqueue(Access access, Function function, std::atomic<int64_t>* counted = nullptr) {
+    put(std::make_unique<FunctionOperation<Function>>(access, std::move(function), counted));
   }
+  // Operations are put down, and do not take place, until the capture ends. By the one thread that enqueues.
+  void begin_capture();
+  bool is_capturing() const noexcept { return capture_ != nullptr; }
+  // Null where one of the operations can take place once only.
+  std::unique_ptr<Captured> end_capture() noexcept;
+  void enqueue(const Captured& operations);
   RecordingPointer record();
   void wait_for(RecordingPointer recording);
   void synchronize() {
@@ -142,9 +168,11 @@ class Stream {
   Operation* take() noexcept;
   void carry_out(Operation& operation);
   void count_done() noexcept;
+  void put(std::unique_ptr<Operation> operation);
   void push(Operation* operation) noexcept;
 
   const int device_;
+  std::unique_ptr<Captured> capture_;
   QuietMutex mutex_;
   QuietCounter changed_;
   Operation* first_ = nullptr;
@@ -155,7 +183,7 @@ class Stream {
   uint64_t done_word_ = 0;  // of the thread sanitizer
 };
 
-// Streams and events that were not destroyed.
+// Streams, events and graphs that were not destroyed.
 int64_t live_handles() noexcept;
 
 }  // namespace simt

@@ -43,7 +43,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   simt::Stream* stream = nullptr;
   cudaError_t error = simt::availability();
-  if (error == cudaSuccess) error = simt::stream_of(handle, stream);
+  if (error == cudaSuccess) error = simt::free_stream_of(handle, stream);
   if (error == cudaSuccess) simt::remove_stream(handle)->close();
   return call([&] { return error; });
 }
@@ -51,7 +51,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return call([&]() -> cudaError_t {
     simt::Stream* stream = nullptr;
-    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
+    if (const cudaError_t error = simt::free_stream_of(handle, stream); error != cudaSuccess) {
       return error;
     }
     simt::stream_waits.fetch_add(1);
@@ -69,7 +69,7 @@ int64_t simt_early_elapsed_times(void) { return simt::early_elapsed_times.load()
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return call([&]() -> cudaError_t {
     simt::Stream* stream = nullptr;
-    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
+    if (const cudaError_t error = simt::free_stream_of(handle, stream); error != cudaSuccess) {
       return error;
     }
     if (!stream->is_idle()) return cudaErrorNotReady;
@@ -100,7 +100,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
 cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
   return call([&]() -> cudaError_t {
     simt::Stream* stream = nullptr;
-    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
+    if (const cudaError_t error = simt::free_stream_of(handle, stream); error != cudaSuccess) {
       return error;
     }
     if (device == nullptr) return cudaErrorInvalidValue;
@@ -112,7 +112,7 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* user_data) {
   return call([&]() -> cudaError_t {
     simt::Stream* stream = nullptr;
-    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
+    if (const cudaError_t error = simt::free_stream_of(handle, stream); error != cudaSuccess) {
       return error;
     }
     if (function == nullptr) return cudaErrorInvalidValue;

@@ -35,13 +35,16 @@ SIMT_VISIBLE void simt_hold_stream(int64_t stream);
 SIMT_VISIBLE void simt_go_on(void);
 // So far, of all threads: calls of cudaStreamSynchronize(); calls of cudaEventSynchronize(), but for events that
 // lie before what the thread has waited for already; kernels that were launched; copies and memsets that were
-// enqueued.
+// enqueued, those of graphs as often as these were launched.
 SIMT_VISIBLE int64_t simt_stream_waits(void);
 SIMT_VISIBLE int64_t simt_event_waits(void);
 SIMT_VISIBLE int64_t simt_launches(void);
 SIMT_VISIBLE int64_t simt_copies(void);
 // Calls of the runtime that used a device, launches among them.
 SIMT_VISIBLE int64_t simt_calls(void);
+// Graphs that were launched, and those that were made to be.
+SIMT_VISIBLE int64_t simt_graph_launches(void);
+SIMT_VISIBLE int64_t simt_graphs_made(void);
 // Calls of cudaEventElapsedTime() for events that had not taken place: compute-sanitizer lists each as an error.
 SIMT_VISIBLE int64_t simt_early_elapsed_times(void);
 
@@ -56,7 +59,7 @@ SIMT_VISIBLE uint64_t simt_devices_with_contexts(void);
 // cudaFuncGetAttributes().
 SIMT_VISIBLE int64_t simt_kernels_loaded_by_launches(void);
 
-// Allocations of device and pinned memory that were not freed; streams and events not destroyed.
+// Allocations of device and pinned memory that were not freed; streams, events and graphs not destroyed.
 SIMT_VISIBLE int64_t simt_live_allocations(void);
 SIMT_VISIBLE int64_t simt_live_handles(void);
 }

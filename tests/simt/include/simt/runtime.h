@@ -4,6 +4,9 @@
 // (threads of their own here) work in order. An error of a call stays until cudaGetLastError(); one
 // of enqueued work (control.h plants them) makes every later call on the device fail.
 //
+// A capture has the kernels, copies and memsets of one stream; all else that is called for that stream is
+// refused until it ends, and no other stream joins it.
+//
 // Unlike CUDA: in the legacy default stream events are recorded and waited for, and all else is
 // NotSupported, with a sentence on stderr; it does not wait for other streams. Nothing waits for a whole
 // device but cudaFree() and cudaFreeHost().
@@ -19,6 +22,8 @@
 
 using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
+using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphExec_t = struct CUgraphExec_st*;
 using cudaHostFn_t = void (*)(void* user_data);
 
 enum cudaMemcpyKind : int {
@@ -49,6 +54,12 @@ enum cudaDeviceAttr : int {
   cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
   cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
   cudaDevAttrMemoryPoolsSupported = 115,
+};
+
+enum cudaStreamCaptureMode : int {
+  cudaStreamCaptureModeGlobal = 0,
+  cudaStreamCaptureModeThreadLocal = 1,
+  cudaStreamCaptureModeRelaxed = 2,
 };
 
 enum cudaFuncAttribute : int {
@@ -146,6 +157,14 @@ cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* user_data);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                          unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
