@@ -117,10 +117,6 @@ void require_table(const embedding::Collection& collection, int32_t table) {
   }
 }
 
-double seconds_of(const embedding::Counters& counters, int64_t phase) {
-  return static_cast<double>(counters.nanoseconds[static_cast<size_t>(phase)].load()) * 1e-9;
-}
-
 double count_of(const embedding::TableCounters& counters, shardrec_stat stat) {
   switch (stat) {
     case SHARDREC_STAT_TABLE_OUT_OF_RANGE:
@@ -186,7 +182,7 @@ double stat_of(embedding::Collection& tables, shardrec_stat stat, int32_t table)
   }
   const int64_t phase = int64_t{stat} - SHARDREC_STAT_SECONDS_ROUTE;
   if (phase >= 0 && phase < static_cast<int64_t>(embedding::kPhases)) {
-    return seconds_of(tables.counters(), phase);
+    return tables.counters().seconds(static_cast<size_t>(phase));
   }
   return rank_stat(tables, stat);
 }

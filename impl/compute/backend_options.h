@@ -14,6 +14,8 @@ struct BackendOptions {
   int32_t device = -1;
   // All ranks of the collection live in this process: their back ends may read each other's memory.
   bool peers_in_process = false;
+  // The collection has no other rank: nobody else follows the back end's marks.
+  bool alone = false;
   // Bytes of what its operations, and those who use its memory, have allocated, but for tables; null: nobody counts.
   BookedBytes booked = nullptr;
 };

@@ -14,6 +14,8 @@ class OperationClock {
   OperationClock(const OperationClock&) = delete;
   OperationClock& operator=(const OperationClock&) = delete;
 
+  // Counts from now on: before somebody wants to know the time, none is taken. Any thread.
+  virtual void start() noexcept = 0;
   // Operations from now on are of this kind, and no longer of the one before; name: as profilers show it,
   // a string literal.
   virtual void enter(size_t kind, const char* name) noexcept = 0;

@@ -51,7 +51,7 @@ class RowGroups {
   virtual int64_t most_rows(size_t part) const = 0;
   virtual const int64_t* row_count(size_t part) const = 0;
   // Does the host know how many without a wait?
-  virtual bool counted() const = 0;
+  virtual bool counted() = 0;
   // The touched rows of a part, ascending, and where the occurrences of each begin. Where the host does
   // not know how many there are, these wait.
   virtual std::span<const int64_t> rows(size_t part) = 0;

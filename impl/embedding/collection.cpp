@@ -65,6 +65,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
                    .make({.threads = *threads_,
                           .device = options_.device,
                           .peers_in_process = in_process,
+                          .alone = in_process && size == 1,
                           .booked = counters_.buffer_bytes});
     bodies_ = comm::make_carrier(*backend_);
     ordered_ = std::make_unique<OrderedChannel>(std::move(channel), size, *bodies_);

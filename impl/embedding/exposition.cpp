@@ -80,7 +80,7 @@ void write_collections(core::Exposition& out, std::span<const ObservedCollection
   for (const ObservedCollection& one : all) {
     for (size_t phase = 0; phase < kPhases; ++phase) {
       out.sample(core::sentence(one.labels, ",", core::label("phase", kPhaseNames[phase])),
-                 static_cast<double>(one.collection->counters().nanoseconds[phase].load()) * 1e-9);
+                 one.collection->counters().seconds(phase));
     }
   }
 

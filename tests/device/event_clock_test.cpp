@@ -54,6 +54,7 @@ class EventClocks : public HeldStreamsTest {
 
 TEST_F(EventClocks, CountWhatTheStreamSpendsFromPlaceToPlace) {
   EventClock clock(timed_, nanoseconds_);
+  clock.start();
   clock.enter(1, "one");
   hold(*timed_);
   clock.enter(2, "two");
@@ -71,9 +72,27 @@ TEST_F(EventClocks, CountWhatTheStreamSpendsFromPlaceToPlace) {
   EXPECT_LT(nanoseconds_[3], kHeldNanoseconds / 2) << "it began behind what was of no kind";
 }
 
+TEST_F(EventClocks, CountFromTheStartOn) {
+  EventClock clock(timed_, nanoseconds_);
+  clock.enter(1, "one");
+  hold(*timed_);
+  clock.enter(2, "two");
+  clock.start();
+  clock.leave();
+  clock.enter(3, "three");
+  go_on_later();
+  clock.leave();
+  timed_->wait();
+  clock.read();
+  EXPECT_EQ(nanoseconds_[1], 0) << "nobody wanted to know";
+  EXPECT_EQ(nanoseconds_[2], 0) << "its beginning was not marked";
+  EXPECT_GT(nanoseconds_[3], 0);
+}
+
 // A lookup is destroyed, which reads the clock, while another one of its collection is in a call.
 TEST_F(EventClocks, AreReadByAnyThread) {
   EventClock clock(timed_, nanoseconds_);
+  clock.start();
   std::atomic<bool> over{false};
   std::thread other([&] {
     while (!over) clock.read();
@@ -96,6 +115,7 @@ TEST_F(EventClocks, AreReadByAnyThread) {
 // More places than there is room for: the oldest are forgotten, nobody waits, and later ones count.
 TEST_F(EventClocks, ForgetTheOldestOfTooManyPlaces) {
   EventClock clock(timed_, nanoseconds_);
+  clock.start();
   hold(*timed_);
   for (int i = 0; i < 500; ++i) clock.enter(1, "one");
   clock.leave();

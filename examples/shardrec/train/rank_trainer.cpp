@@ -55,7 +55,10 @@ RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, cons
       window_(comm),
       test_(comm),
       window_steps_(options.progress_every == 0 ? kReportSteps
-                                                : std::min(kReportSteps, options.progress_every)) {}
+                                                : std::min(kReportSteps, options.progress_every)) {
+  // A device's clock starts when a time is read: the report has those of all steps.
+  collection_.stat(SHARDREC_STAT_SECONDS_ROUTE);
+}
 
 int64_t RankTrainer::test_batch(const TrainOptions& options) {
   const int64_t tiles = (options.batch + kTile - 1) / kTile;

@@ -29,6 +29,7 @@ class DeviceBackend final : public Backend {
       : Backend({transfer_, routing_, lookup_, assembly_, gradients_, rows_, slots_}),
         stream_(std::move(stream)),
         peers_in_process_(options.peers_in_process),
+        marks_(*stream_, options.alone),
         caller_order_(stream_->device()),
         memory_(make_memory(stream_)),
         host_memory_(book(make_pinned_memory(), options.booked)),
@@ -60,9 +61,9 @@ class DeviceBackend final : public Backend {
  private:
   std::shared_ptr<Stream> stream_;
   bool peers_in_process_;
+  EventMarks marks_;
   CallerOrder caller_order_;
   std::optional<EventClock> clock_;
-  EventMarks marks_{*stream_};
   std::shared_ptr<Memory> memory_;
   std::shared_ptr<Memory> host_memory_;
   std::unique_ptr<Backend> cpu_;

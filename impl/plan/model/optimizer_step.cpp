@@ -41,8 +41,11 @@ compute::OptimizerStep optimizer_step(const Optimizer& optimizer, int64_t number
   step.beta2 = static_cast<float>(optimizer.beta2);
   step.one_minus_beta1 = static_cast<float>(1 - optimizer.beta1);
   step.one_minus_beta2 = static_cast<float>(1 - optimizer.beta2);
-  step.bias1 = bias(optimizer.beta1, number);
-  step.bias2 = bias(optimizer.beta2, number);
+  // Of the two moments; of others nothing changes from step to step.
+  if (compute::facts_of(step.kind).state_count() == 2) {
+    step.bias1 = bias(optimizer.beta1, number);
+    step.bias2 = bias(optimizer.beta2, number);
+  }
   step.momentum = static_cast<float>(optimizer.momentum);
   step.eta = static_cast<float>(optimizer.eta);
   step.max_norm = static_cast<float>(optimizer.max_norm);

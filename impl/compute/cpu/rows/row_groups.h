@@ -27,7 +27,7 @@ class BucketedRows final : public RowGroups {
   void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) override;
   int64_t most_rows(size_t part) const override { return std::ssize(parts_[part].rows); }
   const int64_t* row_count(size_t) const override { return nullptr; }
-  bool counted() const override { return true; }
+  bool counted() override { return true; }
   std::span<const int64_t> rows(size_t part) override { return parts_[part].rows; }
   std::span<const int64_t> run(size_t part) override { return parts_[part].run; }
   void describe(size_t part, RowUpdate& job) const override;

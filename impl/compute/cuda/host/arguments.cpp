@@ -52,7 +52,7 @@ void Arguments::send() {
   Room& room = rooms_[current_];
   if (room.sent >= used_) return;
   room.sent = 0;
-  stream_->copy(room.on_device.data(), room.memory.data(), used_);
+  stream_->copy_kept(room.on_device.data(), room.memory.data(), used_);
   room.read.record(*stream_);
   room.sent = used_;
 }

@@ -27,6 +27,7 @@ void EventClock::leave() noexcept {
 }
 
 void EventClock::put(std::optional<size_t> kind) noexcept {
+  if (!started_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(mutex_);
   if (end_ - first_ >= kPlaces / 2) count_what_is_over();
   if (failed_) return;

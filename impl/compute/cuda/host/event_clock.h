@@ -1,6 +1,6 @@
 // The clock of a stream's operations: an event where a kind begins or ends, read when it is over.
 //
-// Thread rule: enter() and leave() by the thread of the stream; read() by any.
+// Thread rule: enter() and leave() by the thread of the stream; start() and read() by any.
 #pragma once
 
 #include <array>
@@ -25,6 +25,7 @@ class EventClock final : public OperationClock {
   // Throws OUT_OF_MEMORY, DEVICE_ERROR.
   EventClock(std::shared_ptr<Stream> stream, std::span<std::atomic<int64_t>> nanoseconds);
 
+  void start() noexcept override { started_.store(true, std::memory_order_relaxed); }
   void enter(size_t kind, const char* name) noexcept override;
   void leave() noexcept override;
   // Counts what is over.
@@ -45,6 +46,7 @@ class EventClock final : public OperationClock {
 
   std::shared_ptr<Stream> stream_;
   std::span<std::atomic<int64_t>> nanoseconds_;
+  std::atomic<bool> started_{false};
   std::mutex mutex_;  // guards what follows, up to kind_
   std::array<Place, kPlaces> places_;
   size_t first_ = 0;  // the oldest place that is not counted

@@ -11,32 +11,40 @@ namespace shardrec::compute::cuda::host {
 
 class EventMark final : public Mark {
  public:
-  explicit EventMark(int32_t device) : event_(device) {}
+  // set_in: the stream that it is always set in.
+  EventMark(int32_t device, const Stream& set_in) : event_(device), set_in_(&set_in) {}
 
   int32_t device() const noexcept override { return event_.device(); }
   void wait() const noexcept override { table().wait_for_event(event_.handle()); }
 
   Event& event() noexcept { return event_; }
   const Event& event() const noexcept { return event_; }
+  bool is_set_in(const Stream& stream) const noexcept { return set_in_ == &stream; }
 
  private:
   Event event_;
+  const Stream* set_in_;  // which may be gone: only to compare
 };
 
 // All marks that it is given are events.
 class EventMarks final : public Marks {
  public:
-  // stream: of the back end; it outlives this.
-  explicit EventMarks(Stream& stream) : stream_(stream) {}
+  // stream: of the back end; it outlives this. alone: there are no other back ends, whose operations would need to
+  // wait for those of the stream.
+  EventMarks(Stream& stream, bool alone) : stream_(stream), alone_(alone) {}
 
-  std::shared_ptr<Mark> make() override { return std::make_shared<EventMark>(stream_.device()); }
-  void set(Mark& mark) override { static_cast<EventMark&>(mark).event().record(stream_); }
+  std::shared_ptr<Mark> make() override { return std::make_shared<EventMark>(stream_.device(), stream_); }
+  void set(Mark& mark) override {
+    if (!alone_) static_cast<EventMark&>(mark).event().record(stream_);
+  }
   void follow(const Mark& mark) override {
-    stream_.follow(static_cast<const EventMark&>(mark).event());
+    const auto& event_mark = static_cast<const EventMark&>(mark);
+    if (!event_mark.is_set_in(stream_)) stream_.follow(event_mark.event());
   }
 
  private:
   Stream& stream_;
+  const bool alone_;
 };
 
 }  // namespace shardrec::compute::cuda::host

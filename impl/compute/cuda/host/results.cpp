@@ -19,12 +19,15 @@ void* Results::begin_bytes(size_t bytes, uint8_t byte) {
 }
 
 void Results::send() {
-  stream_->copy(on_host_.data(), on_device_.data(), bytes_);
+  stream_->copy_kept(on_host_.data(), on_device_.data(), bytes_);
   there_.record(*stream_);
   waited_ = false;
 }
 
-bool Results::known() const { return waited_ || there_.is_over(); }
+bool Results::known() {
+  waited_ = waited_ || there_.is_over();
+  return waited_;
+}
 
 void Results::wait() {
   there_.wait();

@@ -34,7 +34,7 @@ class Results {
   // Until they are there.
   void wait();
   // Would get() return at once?
-  bool known() const;
+  bool known();
   // Both at once, for what the host cannot go on without.
   template <class T>
   std::span<const T> fetch() {
@@ -52,7 +52,7 @@ class Results {
   PinnedRoom on_host_;
   Event there_;
   size_t bytes_ = 0;
-  bool waited_ = false;
+  bool waited_ = false;  // they are there
 };
 
 }  // namespace shardrec::compute::cuda::host

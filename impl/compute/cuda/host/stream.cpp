@@ -55,6 +55,11 @@ void Stream::copy(void* to, const void* from, size_t bytes) {
           core::sentence("copy ", bytes, " bytes on device ", device_));
 }
 
+void Stream::copy_kept(void* to, const void* from, size_t bytes) {
+  require(table().copy_kept(handle(), to, from, bytes),
+          core::sentence("copy ", bytes, " bytes on device ", device_));
+}
+
 void Stream::copy_from_device(int32_t device, void* to, const void* from, size_t bytes) {
   require(table().copy_from_device(handle(), to, device, from, bytes),
           core::sentence("copy ", bytes, " bytes from device ", device, " to ", device_));

@@ -36,6 +36,8 @@ class Stream {
   void wait();
   // Memory of devices, and pinned memory (memory.h), which stays as it is until the copy is over.
   void copy(void* to, const void* from, size_t bytes);
+  // The same where the host's memory is kept as it is until an event that is recorded behind it is over.
+  void copy_kept(void* to, const void* from, size_t bytes);
   // From memory of another device.
   void copy_from_device(int32_t device, void* to, const void* from, size_t bytes);
   // What is enqueued from now on takes place behind the event, which may be of another device.

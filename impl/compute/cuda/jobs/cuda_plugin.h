@@ -114,7 +114,7 @@ typedef struct shardrec_cuda_table {
 
   // Streams as numbers: the value of a cudaStream_t. Those of callers are of the event's device; 0 is its
   // legacy default stream.
-  int64_t (*stream_number)(const shardrec_cuda_stream *stream);
+  int64_t (*stream_number)(shardrec_cuda_stream *stream);
   shardrec_cuda_error (*record_caller)(shardrec_cuda_event *event, int64_t stream);
   shardrec_cuda_error (*caller_follows)(int64_t stream, shardrec_cuda_event *event);
 
@@ -122,12 +122,17 @@ typedef struct shardrec_cuda_table {
   // is not pinned works as well, but may take the caller's time.
   shardrec_cuda_error (*copy)(shardrec_cuda_stream *stream, void *to, const void *from,
                               uint64_t bytes);
+  // The same where the host's memory is pinned, and is kept as it is until an event behind the copy has taken
+  // place.
+  shardrec_cuda_error (*copy_kept)(shardrec_cuda_stream *stream, void *to, const void *from,
+                                   uint64_t bytes);
   // From memory of another device to that of the stream's.
   shardrec_cuda_error (*copy_from_device)(shardrec_cuda_stream *stream, void *to, int32_t device,
                                           const void *from, uint64_t bytes);
   shardrec_cuda_error (*fill)(shardrec_cuda_stream *stream, void *to, uint8_t byte, uint64_t bytes);
 
-  // Operations: in the order of the stream. Lists lie in the device's memory. What each takes is said where
+  // Operations: in the order of the stream. They, fills and copies of what is kept begin when something else is
+  // asked of the stream: an event that is recorded behind them, a wait. Lists lie in the device's memory. What each takes is said where
   // its family is (SHARDREC_CUDA_OPERATIONS).
 #define SHARDREC_CUDA_ENTRY(name, ...) \
   shardrec_cuda_error (*name)(shardrec_cuda_stream * stream, __VA_ARGS__);

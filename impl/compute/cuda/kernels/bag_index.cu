@@ -17,17 +17,18 @@ shardrec_cuda_error index_bags(shardrec_cuda_stream* stream, shardrec_cuda_bag_i
   shardrec_cuda_bag_indexing& job = *indexing;
   size_t bytes = job.room_bytes;
   const auto sum = [&] {
-    return exclusive_sum(job.room, bytes, job.sums, job.sums, job.lengths + 1, stream->stream);
+    return exclusive_sum(job.room, bytes, job.sums, job.sums, job.lengths + 1, stream->commands);
   };
   if (job.room == nullptr) {
     const cudaError_t error = sum();
     job.room_bytes = bytes;
     return error;
   }
-  cudaError_t error = launch(read_bag_lengths, blocks_for(job.lengths + 1), 0, stream->stream, job);
+  cudaError_t error =
+      launch(read_bag_lengths, blocks_for(job.lengths + 1), 0, stream->commands, job);
   if (error == cudaSuccess) error = sum();
   if (error != cudaSuccess) return error;
-  return launch(write_bag_index, blocks_for(job.lengths), 0, stream->stream, job);
+  return launch(write_bag_index, blocks_for(job.lengths), 0, stream->commands, job);
 }
 
 }  // namespace shardrec::compute::cuda

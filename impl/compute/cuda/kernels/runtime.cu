@@ -69,13 +69,13 @@ shardrec_cuda_error allocate(shardrec_cuda_stream* stream, uint64_t bytes, void*
   *out = nullptr;
   const CurrentDevice current(stream->device);
   if (current.error() != cudaSuccess) return current.error();
-  return cudaMallocAsync(out, bytes, stream->stream);
+  return cudaMallocAsync(out, bytes, stream->commands.stream());
 }
 
 shardrec_cuda_error release(shardrec_cuda_stream* stream, void* memory) {
-  const CurrentDevice current(stream->device);
-  if (current.error() != cudaSuccess) return current.error();
-  return cudaFreeAsync(memory, stream->stream);
+  const SubmittedStream submitted(*stream);
+  const cudaError_t error = cudaFreeAsync(memory, stream->commands.stream());
+  return submitted.error() != cudaSuccess ? submitted.error() : error;
 }
 
 shardrec_cuda_error allocate_pinned(uint64_t bytes, void** out) {
@@ -98,7 +98,7 @@ shardrec_cuda_error create_stream(int32_t device, shardrec_cuda_stream** out) {
   cudaStream_t stream = nullptr;
   const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   if (error != cudaSuccess) return error;
-  *out = new (std::nothrow) shardrec_cuda_stream{device, stream};
+  *out = new (std::nothrow) shardrec_cuda_stream{device, CommandList(stream)};
   if (*out != nullptr) return cudaSuccess;
   cudaStreamDestroy(stream);
   return cudaErrorMemoryAllocation;
@@ -106,15 +106,15 @@ shardrec_cuda_error create_stream(int32_t device, shardrec_cuda_stream** out) {
 
 void destroy_stream(shardrec_cuda_stream* stream) {
   if (stream == nullptr) return;
-  const CurrentDevice current(stream->device);
-  cudaStreamDestroy(stream->stream);
+  const SubmittedStream submitted(*stream);
+  cudaStreamDestroy(stream->commands.stream());
   delete stream;
 }
 
 shardrec_cuda_error wait_for_stream(shardrec_cuda_stream* stream) {
-  const CurrentDevice current(stream->device);
-  if (current.error() != cudaSuccess) return current.error();
-  return cudaStreamSynchronize(stream->stream);
+  const SubmittedStream submitted(*stream);
+  if (submitted.error() != cudaSuccess) return submitted.error();
+  return cudaStreamSynchronize(stream->commands.stream());
 }
 
 // A host that waits for an event sleeps: training has other work for the processors.
@@ -162,9 +162,9 @@ void destroy_event(shardrec_cuda_event* event) {
 }
 
 shardrec_cuda_error record(shardrec_cuda_event* event, shardrec_cuda_stream* stream) {
-  const CurrentDevice current(stream->device);
-  if (current.error() != cudaSuccess) return current.error();
-  return cudaEventRecord(event->event, stream->stream);
+  const SubmittedStream submitted(*stream);
+  if (submitted.error() != cudaSuccess) return submitted.error();
+  return cudaEventRecord(event->event, stream->commands.stream());
 }
 
 shardrec_cuda_error wait_for_event(shardrec_cuda_event* event) {
@@ -174,13 +174,14 @@ shardrec_cuda_error wait_for_event(shardrec_cuda_event* event) {
 }
 
 shardrec_cuda_error follow(shardrec_cuda_stream* stream, shardrec_cuda_event* event) {
-  const CurrentDevice current(stream->device);
-  if (current.error() != cudaSuccess) return current.error();
-  return cudaStreamWaitEvent(stream->stream, event->event, cudaEventWaitDefault);
+  const SubmittedStream submitted(*stream);
+  if (submitted.error() != cudaSuccess) return submitted.error();
+  return cudaStreamWaitEvent(stream->commands.stream(), event->event, cudaEventWaitDefault);
 }
 
-int64_t stream_number(const shardrec_cuda_stream* stream) {
-  return reinterpret_cast<intptr_t>(stream->stream);
+int64_t stream_number(shardrec_cuda_stream* stream) {
+  const SubmittedStream submitted(*stream);
+  return reinterpret_cast<intptr_t>(stream->commands.stream());
 }
 
 // An error of a stream that is not of the device stays with this call: it is no failure of the device.
@@ -204,24 +205,34 @@ shardrec_cuda_error caller_follows(int64_t stream, shardrec_cuda_event* event) {
 
 shardrec_cuda_error copy(shardrec_cuda_stream* stream, void* to, const void* from, uint64_t bytes) {
   if (bytes == 0) return cudaSuccess;
-  const CurrentDevice current(stream->device);
-  if (current.error() != cudaSuccess) return current.error();
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream);
+  const SubmittedStream submitted(*stream);
+  if (submitted.error() != cudaSuccess) return submitted.error();
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->commands.stream());
 }
 
 shardrec_cuda_error copy_from_device(shardrec_cuda_stream* stream, void* to, int32_t device,
                                      const void* from, uint64_t bytes) {
   if (bytes == 0) return cudaSuccess;
-  const CurrentDevice current(stream->device);
-  if (current.error() != cudaSuccess) return current.error();
-  return cudaMemcpyPeerAsync(to, stream->device, from, device, bytes, stream->stream);
+  const SubmittedStream submitted(*stream);
+  if (submitted.error() != cudaSuccess) return submitted.error();
+  return cudaMemcpyPeerAsync(to, stream->device, from, device, bytes, stream->commands.stream());
+}
+
+cudaError_t copy_now(cudaStream_t stream, void* to, const void* from, uint64_t bytes) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+}
+
+shardrec_cuda_error copy_kept(shardrec_cuda_stream* stream, void* to, const void* from,
+                              uint64_t bytes) {
+  return bytes == 0 ? cudaSuccess : stream->commands.add(copy_now, to, from, bytes);
+}
+
+cudaError_t fill_now(cudaStream_t stream, void* to, uint8_t byte, uint64_t bytes) {
+  return cudaMemsetAsync(to, byte, bytes, stream);
 }
 
 shardrec_cuda_error fill(shardrec_cuda_stream* stream, void* to, uint8_t byte, uint64_t bytes) {
-  if (bytes == 0) return cudaSuccess;
-  const CurrentDevice current(stream->device);
-  if (current.error() != cudaSuccess) return current.error();
-  return cudaMemsetAsync(to, byte, bytes, stream->stream);
+  return bytes == 0 ? cudaSuccess : stream->commands.add(fill_now, to, byte, bytes);
 }
 
 }  // namespace
@@ -251,6 +262,7 @@ void add_runtime(shardrec_cuda_table& table) {
   table.record_caller = record_caller;
   table.caller_follows = caller_follows;
   table.copy = copy;
+  table.copy_kept = copy_kept;
   table.copy_from_device = copy_from_device;
   table.fill = fill;
 }

@@ -4,11 +4,13 @@
 #include <cuda_runtime.h>
 
 #include "compute/cuda/jobs/cuda_plugin.h"
+#include "compute/cuda/kernels/commands.h"
 #include "compute/cuda/kernels/contexts.h"
 
 struct shardrec_cuda_stream {
   int device = 0;
-  cudaStream_t stream = nullptr;
+  // Of operations. Whoever does something else with the stream submits them before.
+  shardrec::compute::cuda::CommandList commands;
 };
 
 struct shardrec_cuda_event {
@@ -31,6 +33,20 @@ class CurrentDevice {
   cudaError_t error() const { return error_; }
 
  private:
+  const cudaError_t error_;
+};
+
+// The same for the device of a stream, whose commands so far are submitted.
+class SubmittedStream {
+ public:
+  explicit SubmittedStream(shardrec_cuda_stream& stream)
+      : device_(stream.device),
+        error_(device_.error() == cudaSuccess ? stream.commands.submit() : device_.error()) {}
+
+  cudaError_t error() const { return error_; }
+
+ private:
+  const CurrentDevice device_;
   const cudaError_t error_;
 };
 

@@ -79,7 +79,7 @@ int64_t IndexedGradients::count_new_rows(shardrec_cuda_kept_addition& job) {
   job.room = room_.resize(job.room_bytes);
   find();
   if (kept().count == 0) return job.count;
-  stream_->copy(results_.begin<uint32_t>(1, 0), job.new_before + job.count, sizeof(uint32_t));
+  stream_->copy_kept(results_.begin<uint32_t>(1, 0), job.new_before + job.count, sizeof(uint32_t));
   return results_.fetch<uint32_t>()[0];
 }
 

@@ -84,7 +84,7 @@ void Deduplication::find_repeats(std::span<const DeduplicatedBlocks> messages) {
   for (const Candidate& candidate : candidates_) {
     if (candidate.message == last) continue;
     last = candidate.message;
-    stream_->copy(copy + copy_at_[last], messages[last].data, bytes_of(messages[last]));
+    stream_->copy_kept(copy + copy_at_[last], messages[last].data, bytes_of(messages[last]));
   }
 
   uint32_t* slots = slots_.resize_as<uint32_t>(slot_count_).data();

@@ -25,7 +25,7 @@ class SortedRows final : public RowGroups {
 
   int64_t most_rows(size_t part) const override { return parts_[part].occurrences; }
   const int64_t* row_count(size_t part) const override { return job_.row_counts + part; }
-  bool counted() const override { return results_.known(); }
+  bool counted() override { return results_.known(); }
   std::span<const int64_t> rows(size_t part) override { return {parts_[part].rows, rows_of(part)}; }
   std::span<const int64_t> run(size_t part) override {
     return {parts_[part].run, rows_of(part) + 1};

@@ -21,7 +21,7 @@ shardrec_cuda_error add_up_rows(shardrec_cuda_stream* stream, int32_t vectors,
                                 int32_t count, int64_t blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(vectors != 0 ? add_rows<4> : add_rows<1>, blocks, 0, stream->stream, jobs,
+  return launch(vectors != 0 ? add_rows<4> : add_rows<1>, blocks, 0, stream->commands, jobs,
                 first_block, count);
 }
 
@@ -30,7 +30,7 @@ shardrec_cuda_error find_sequence_rows(shardrec_cuda_stream* stream,
                                        const int64_t* first_chunk, int32_t count, int64_t chunks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(find_sources, blocks_for(chunks * kWarp), 0, stream->stream, jobs, first_chunk,
+  return launch(find_sources, blocks_for(chunks * kWarp), 0, stream->commands, jobs, first_chunk,
                 count);
 }
 
@@ -39,7 +39,7 @@ shardrec_cuda_error copy_sequence_rows(shardrec_cuda_stream* stream, int32_t vec
                                        const int64_t* first_block, int32_t count, int64_t blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(vectors != 0 ? copy_sources<4> : copy_sources<1>, blocks, 0, stream->stream, jobs,
+  return launch(vectors != 0 ? copy_sources<4> : copy_sources<1>, blocks, 0, stream->commands, jobs,
                 first_block, count);
 }
 

@@ -15,7 +15,8 @@ shardrec_cuda_error mark_bag_bits(shardrec_cuda_stream* stream,
                                   int32_t count, int64_t words) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(mark_bags, blocks_for(words * kWarp), 0, stream->stream, blocks, first_word, count);
+  return launch(mark_bags, blocks_for(words * kWarp), 0, stream->commands, blocks, first_word,
+                count);
 }
 
 shardrec_cuda_error index_held_bags(shardrec_cuda_stream* stream,
@@ -23,8 +24,8 @@ shardrec_cuda_error index_held_bags(shardrec_cuda_stream* stream,
                                     const int64_t* first_chunk, int32_t count, int64_t chunks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(index_bags_held, blocks_for(chunks * kWarp), 0, stream->stream, lists, first_chunk,
-                count);
+  return launch(index_bags_held, blocks_for(chunks * kWarp), 0, stream->commands, lists,
+                first_chunk, count);
 }
 
 shardrec_cuda_error add_chunk_sums(shardrec_cuda_stream* stream,
@@ -32,7 +33,7 @@ shardrec_cuda_error add_chunk_sums(shardrec_cuda_stream* stream,
                                    int64_t* rows) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(add_up_chunks, count, kSumOfBlockBytes, stream->stream, lists, rows);
+  return launch(add_up_chunks, count, kSumOfBlockBytes, stream->commands, lists, rows);
 }
 
 }  // namespace shardrec::compute::cuda

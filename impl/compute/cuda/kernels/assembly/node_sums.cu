@@ -11,7 +11,7 @@ shardrec_cuda_error count_present(shardrec_cuda_stream* stream,
                                   int64_t* rows) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(count_present_words, count, kSumOfBlockBytes, stream->stream, unions, rows);
+  return launch(count_present_words, count, kSumOfBlockBytes, stream->commands, unions, rows);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -37,8 +37,8 @@ shardrec_cuda_error pack_output_gradients(shardrec_cuda_stream* stream, int32_t 
                                           int64_t blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(kernel_of(element, vectors != 0), blocks, sizeof(PackedItems), stream->stream, jobs,
-                first_block, count);
+  return launch(kernel_of(element, vectors != 0), blocks, sizeof(PackedItems), stream->commands,
+                jobs, first_block, count);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -13,14 +13,14 @@ shardrec_cuda_error locate_gradients(shardrec_cuda_stream* stream,
                                      const shardrec_cuda_gradient_blocks* blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(locate_gradient_rows, blocks->tiles.count, 0, stream->stream, *blocks);
+  return launch(locate_gradient_rows, blocks->tiles.count, 0, stream->commands, *blocks);
 }
 
 shardrec_cuda_error number_occurrences(shardrec_cuda_stream* stream,
                                        const shardrec_cuda_single_occurrences* rows) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(number_single_occurrences, blocks_for(rows->rows + 1), 0, stream->stream, *rows);
+  return launch(number_single_occurrences, blocks_for(rows->rows + 1), 0, stream->commands, *rows);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -19,7 +19,7 @@ shardrec_cuda_error find_new_rows(shardrec_cuda_stream* stream, shardrec_cuda_ke
   size_t bytes = job->room_bytes;
   const auto sum = [&] {
     return exclusive_sum(job->room, bytes, job->new_before, job->new_before, job->count + 1,
-                         stream->stream);
+                         stream->commands);
   };
   if (job->room == nullptr) {
     const cudaError_t error = sum();
@@ -27,7 +27,7 @@ shardrec_cuda_error find_new_rows(shardrec_cuda_stream* stream, shardrec_cuda_ke
     return error;
   }
   const cudaError_t error =
-      launch(mark_new_rows, blocks_for(job->count + 1), 0, stream->stream, *job);
+      launch(mark_new_rows, blocks_for(job->count + 1), 0, stream->commands, *job);
   return error != cudaSuccess ? error : sum();
 }
 
@@ -35,10 +35,10 @@ shardrec_cuda_error add_kept(shardrec_cuda_stream* stream, const shardrec_cuda_k
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
   const cudaError_t error =
-      launch(merge_kept_rows, blocks_for(job->kept.count + job->count), 0, stream->stream, *job);
+      launch(merge_kept_rows, blocks_for(job->kept.count + job->count), 0, stream->commands, *job);
   if (error != cudaSuccess) return error;
   return launch(job->vectors != 0 ? add_kept_gradients<float4> : add_kept_gradients<float>,
-                blocks_for(job->count << job->lane_bits), 0, stream->stream, *job);
+                blocks_for(job->count << job->lane_bits), 0, stream->commands, *job);
 }
 
 }  // namespace shardrec::compute::cuda

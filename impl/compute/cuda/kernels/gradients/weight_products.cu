@@ -37,7 +37,7 @@ shardrec_cuda_error take_products(shardrec_cuda_stream* stream, int32_t element,
                                   const int64_t* first_block, int32_t count, int64_t blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(kernel_of(element, vectors != 0), blocks, 0, stream->stream, jobs, first_block,
+  return launch(kernel_of(element, vectors != 0), blocks, 0, stream->commands, jobs, first_block,
                 count);
 }
 
@@ -46,7 +46,8 @@ shardrec_cuda_error mark_product_parts(shardrec_cuda_stream* stream,
                                        const int64_t* first_word, int32_t count, int64_t words) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(mark_parts, blocks_for(words * kWarp), 0, stream->stream, jobs, first_word, count);
+  return launch(mark_parts, blocks_for(words * kWarp), 0, stream->commands, jobs, first_word,
+                count);
 }
 
 shardrec_cuda_error sum_products(shardrec_cuda_stream* stream,
@@ -54,7 +55,7 @@ shardrec_cuda_error sum_products(shardrec_cuda_stream* stream,
                                  const int64_t* first_block, int32_t count, int64_t blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(add_products, blocks, 0, stream->stream, jobs, first_block, count);
+  return launch(add_products, blocks, 0, stream->commands, jobs, first_block, count);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -44,8 +44,8 @@ shardrec_cuda_error look_up(shardrec_cuda_stream* stream, const shardrec_cuda_lo
                             int32_t count, int64_t blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(kernel_of(*kind), blocks, sizeof(ItemOffsets), stream->stream, lookups, first_block,
-                count);
+  return launch(kernel_of(*kind), blocks, sizeof(ItemOffsets), stream->commands, lookups,
+                first_block, count);
 }
 
 }  // namespace shardrec::compute::cuda

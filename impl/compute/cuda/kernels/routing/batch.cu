@@ -16,7 +16,7 @@ shardrec_cuda_error read_lengths(shardrec_cuda_stream* stream,
                                  const shardrec_cuda_length_reading* reading) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(read_lengths_of_features, reading->tiles.count, 0, stream->stream, *reading);
+  return launch(read_lengths_of_features, reading->tiles.count, 0, stream->commands, *reading);
 }
 
 shardrec_cuda_error sort_samples(shardrec_cuda_stream* stream,
@@ -27,17 +27,18 @@ shardrec_cuda_error sort_samples(shardrec_cuda_stream* stream,
   size_t bytes = job.room_bytes;
   const auto sort = [&] {
     return sort_pairs(job.room, bytes, job.keys, job.sorted_keys, job.values, job.sorted_values,
-                      job.samples, 0, job.key_bits, stream->stream);
+                      job.samples, 0, job.key_bits, stream->commands);
   };
   if (job.room == nullptr) {
     const cudaError_t error = sort();
     job.room_bytes = bytes;
     return error;
   }
-  cudaError_t error = launch(read_bags_of_samples, job.sample_tiles.count, 0, stream->stream, job);
+  cudaError_t error =
+      launch(read_bags_of_samples, job.sample_tiles.count, 0, stream->commands, job);
   if (error == cudaSuccess && job.samples != 0) error = sort();
   if (error != cudaSuccess) return error;
-  return launch(write_sorted_samples, job.list_tiles.count, 0, stream->stream, job);
+  return launch(write_sorted_samples, job.list_tiles.count, 0, stream->commands, job);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -21,16 +21,16 @@ shardrec_cuda_error find_repeats(shardrec_cuda_stream* stream,
   size_t bytes = job.room_bytes;
   const auto number_firsts = [&] {
     return exclusive_sum(job.room, bytes, job.firsts_before, job.firsts_before, job.ids,
-                         stream->stream);
+                         stream->commands);
   };
   if (job.room == nullptr) {
     const cudaError_t error = number_firsts();
     job.room_bytes = bytes;
     return error;
   }
-  cudaError_t error = launch(find_slots_of_ids, job.tiles.count, 0, stream->stream, job);
+  cudaError_t error = launch(find_slots_of_ids, job.tiles.count, 0, stream->commands, job);
   if (error == cudaSuccess) {
-    error = launch(find_places_of_ids, job.tiles.count, 0, stream->stream, job);
+    error = launch(find_places_of_ids, job.tiles.count, 0, stream->commands, job);
   }
   return error != cudaSuccess ? error : number_firsts();
 }
@@ -40,9 +40,9 @@ shardrec_cuda_error write_dictionaries(shardrec_cuda_stream* stream,
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
   const cudaError_t error =
-      launch(write_dictionaries_of_blocks, writing->id_tiles.count, 0, stream->stream, *writing);
+      launch(write_dictionaries_of_blocks, writing->id_tiles.count, 0, stream->commands, *writing);
   if (error != cudaSuccess) return error;
-  return launch(move_words, writing->word_tiles.count, 0, stream->stream, *writing);
+  return launch(move_words, writing->word_tiles.count, 0, stream->commands, *writing);
 }
 
 }  // namespace shardrec::compute::cuda

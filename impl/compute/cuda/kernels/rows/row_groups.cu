@@ -17,43 +17,43 @@ struct Grouping {
   }
 
   static cudaError_t sort(const shardrec_cuda_row_grouping& job, size_t& bytes,
-                          cudaStream_t stream) {
+                          CommandList& commands) {
     return sort_pairs(job.room, bytes, static_cast<const Key*>(job.keys),
                       static_cast<Key*>(job.sorted_keys), static_cast<const Value*>(job.values),
                       static_cast<Value*>(job.sorted_values), job.occurrences, 0, job.key_bits,
-                      stream);
+                      commands);
   }
   static cudaError_t number_heads(const shardrec_cuda_row_grouping& job, size_t& bytes,
-                                  cudaStream_t stream) {
+                                  CommandList& commands) {
     auto* const heads = static_cast<uint32_t*>(job.keys);
-    return exclusive_sum(job.room, bytes, heads, heads, job.occurrences, stream);
+    return exclusive_sum(job.room, bytes, heads, heads, job.occurrences, commands);
   }
 
-  static cudaError_t measure(shardrec_cuda_row_grouping& job, cudaStream_t stream) {
+  static cudaError_t measure(shardrec_cuda_row_grouping& job, CommandList& commands) {
     size_t of_sort = 0;
     size_t of_scan = 0;
-    cudaError_t error = sort(job, of_sort, stream);
-    if (error == cudaSuccess) error = number_heads(job, of_scan, stream);
+    cudaError_t error = sort(job, of_sort, commands);
+    if (error == cudaSuccess) error = number_heads(job, of_scan, commands);
     job.room_bytes = of_sort > of_scan ? of_sort : of_scan;
     return error;
   }
 
-  static cudaError_t run(const shardrec_cuda_row_grouping& job, cudaStream_t stream) {
+  static cudaError_t run(const shardrec_cuda_row_grouping& job, CommandList& commands) {
     if (job.occurrences > 0) {
       size_t bytes = job.room_bytes;
       cudaError_t error = launch(write_occurrences<Key, Value>, job.block_tiles.count,
-                                 sizeof(TileBags), stream, job);
-      if (error == cudaSuccess) error = sort(job, bytes, stream);
+                                 sizeof(TileBags), commands, job);
+      if (error == cudaSuccess) error = sort(job, bytes, commands);
       if (error == cudaSuccess) {
-        error = launch(mark_heads<Key>, blocks_for(job.occurrences), 0, stream,
+        error = launch(mark_heads<Key>, blocks_for(job.occurrences), 0, commands,
                        static_cast<const Key*>(job.sorted_keys), static_cast<uint32_t*>(job.keys),
                        job.occurrences);
       }
       bytes = job.room_bytes;
-      if (error == cudaSuccess) error = number_heads(job, bytes, stream);
+      if (error == cudaSuccess) error = number_heads(job, bytes, commands);
       if (error != cudaSuccess) return error;
     }
-    return launch(list_rows<Key, Value>, job.part_tiles.count, 0, stream, job);
+    return launch(list_rows<Key, Value>, job.part_tiles.count, 0, commands, job);
   }
 };
 
@@ -82,8 +82,8 @@ shardrec_cuda_error group_rows(shardrec_cuda_stream* stream, shardrec_cuda_row_g
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
   return with_kind(grouping->key_bits > 32, grouping->weighted != 0, [&](auto kind) {
-    return grouping->room == nullptr ? kind.measure(*grouping, stream->stream)
-                                     : kind.run(*grouping, stream->stream);
+    return grouping->room == nullptr ? kind.measure(*grouping, stream->commands)
+                                     : kind.run(*grouping, stream->commands);
   });
 }
 

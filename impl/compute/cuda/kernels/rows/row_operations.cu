@@ -68,9 +68,9 @@ shardrec_cuda_error open_rows(shardrec_cuda_stream* stream,
                               const shardrec_cuda_row_opening* opening) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  const cudaError_t error = launch(find_hot_rows, opening->blocks, 0, stream->stream, *opening);
+  const cudaError_t error = launch(find_hot_rows, opening->blocks, 0, stream->commands, *opening);
   if (error != cudaSuccess || opening->most_hot_rows == 0) return error;
-  return launch(sum_hot_blocks, kHotBlocks, 0, stream->stream, *opening);
+  return launch(sum_hot_blocks, kHotBlocks, 0, stream->commands, *opening);
 }
 
 shardrec_cuda_error work_on_rows(shardrec_cuda_stream* stream, const shardrec_cuda_row_kind* kind,
@@ -79,7 +79,7 @@ shardrec_cuda_error work_on_rows(shardrec_cuda_stream* stream, const shardrec_cu
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
   const RowKernel kernel = kernel_of(*kind);
-  return launch(kernel.function, blocks, kernel.shared_bytes, stream->stream, jobs, first_block,
+  return launch(kernel.function, blocks, kernel.shared_bytes, stream->commands, jobs, first_block,
                 count);
 }
 

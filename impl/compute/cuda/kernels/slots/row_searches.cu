@@ -10,7 +10,7 @@ shardrec_cuda_error find_rows(shardrec_cuda_stream* stream,
                               const shardrec_cuda_row_search* search) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(find_row_bounds, blocks_for(search->count), 0, stream->stream, *search);
+  return launch(find_row_bounds, blocks_for(search->count), 0, stream->commands, *search);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -10,7 +10,7 @@ shardrec_cuda_error add_row_totals(shardrec_cuda_stream* stream,
                                    const shardrec_cuda_row_totals* job) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(add_rows_of_totals, job->values.count, 0, stream->stream, *job);
+  return launch(add_rows_of_totals, job->values.count, 0, stream->commands, *job);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -18,15 +18,15 @@ shardrec_cuda_error pack_slots(shardrec_cuda_stream* stream,
                                const shardrec_cuda_slot_packings* job) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  const cudaError_t error = launch(pack_slot_indexes, job->words.count, 0, stream->stream, *job);
+  const cudaError_t error = launch(pack_slot_indexes, job->words.count, 0, stream->commands, *job);
   if (error != cudaSuccess) return error;
-  return launch(pack_slot_gradients, job->floats.count, 0, stream->stream, *job);
+  return launch(pack_slot_gradients, job->floats.count, 0, stream->commands, *job);
 }
 
 shardrec_cuda_error check_slots(shardrec_cuda_stream* stream, const shardrec_cuda_slot_check* job) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(check_slot_indexes, job->words.count, 0, stream->stream, *job);
+  return launch(check_slot_indexes, job->words.count, 0, stream->commands, *job);
 }
 
 shardrec_cuda_error unpack_slots(shardrec_cuda_stream* stream, shardrec_cuda_slot_unpackings* job) {
@@ -35,7 +35,7 @@ shardrec_cuda_error unpack_slots(shardrec_cuda_stream* stream, shardrec_cuda_slo
   size_t bytes = job->room_bytes;
   const auto sum = [&] {
     return exclusive_sum(job->room, bytes, job->set_before, job->set_before, job->words,
-                         stream->stream);
+                         stream->commands);
   };
   if (job->room == nullptr) {
     const cudaError_t error = sum();
@@ -43,11 +43,11 @@ shardrec_cuda_error unpack_slots(shardrec_cuda_stream* stream, shardrec_cuda_slo
     return error;
   }
   if (job->words > 0) {
-    cudaError_t error = launch(count_slot_bits, job->items.count, 0, stream->stream, *job);
+    cudaError_t error = launch(count_slot_bits, job->items.count, 0, stream->commands, *job);
     if (error == cudaSuccess) error = sum();
     if (error != cudaSuccess) return error;
   }
-  return launch(unpack_slot_rows, job->items.count, 0, stream->stream, *job);
+  return launch(unpack_slot_rows, job->items.count, 0, stream->commands, *job);
 }
 
 }  // namespace shardrec::compute::cuda

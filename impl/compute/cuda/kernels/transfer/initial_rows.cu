@@ -24,7 +24,7 @@ shardrec_cuda_error fill_rows(shardrec_cuda_stream* stream,
     piece.data =
         static_cast<unsigned char*>(rows->data) + static_cast<size_t>(first * rows->stride) * bytes;
     const int64_t blocks = (piece.rows * quads + kThreads - 1) / kThreads;
-    const cudaError_t error = launch(fill_initial_rows, blocks, 0, stream->stream, piece);
+    const cudaError_t error = launch(fill_initial_rows, blocks, 0, stream->commands, piece);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;

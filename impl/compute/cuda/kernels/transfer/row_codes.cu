@@ -37,7 +37,7 @@ shardrec_cuda_error encode_rows(shardrec_cuda_stream* stream,
                                 int32_t count, int64_t blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(encoder_of(*kind), blocks, 0, stream->stream, jobs, first_block, count);
+  return launch(encoder_of(*kind), blocks, 0, stream->commands, jobs, first_block, count);
 }
 
 shardrec_cuda_error decode_rows(shardrec_cuda_stream* stream,
@@ -46,7 +46,7 @@ shardrec_cuda_error decode_rows(shardrec_cuda_stream* stream,
                                 int32_t count, int64_t blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(decoder_of(*kind), blocks, 0, stream->stream, jobs, first_block, count);
+  return launch(decoder_of(*kind), blocks, 0, stream->commands, jobs, first_block, count);
 }
 
 }  // namespace shardrec::compute::cuda

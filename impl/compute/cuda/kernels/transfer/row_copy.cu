@@ -17,10 +17,10 @@ bool fits(const shardrec_cuda_row_copy& job) {
 }
 
 template <class Unit>
-cudaError_t copy_in(const shardrec_cuda_row_copy& job, cudaStream_t stream) {
+cudaError_t copy_in(const shardrec_cuda_row_copy& job, CommandList& commands) {
   const int64_t blocks =
       blocks_for(job.rows * (job.row_bytes / static_cast<int64_t>(sizeof(Unit))));
-  return launch(copy_rows_in_units<Unit>, blocks < kMostBlocks ? blocks : kMostBlocks, 0, stream,
+  return launch(copy_rows_in_units<Unit>, blocks < kMostBlocks ? blocks : kMostBlocks, 0, commands,
                 job);
 }
 
@@ -35,9 +35,9 @@ shardrec_cuda_error load_row_copies() {
 shardrec_cuda_error copy_rows(shardrec_cuda_stream* stream, const shardrec_cuda_row_copy* rows) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  if (fits<uint4>(*rows)) return copy_in<uint4>(*rows, stream->stream);
-  if (fits<uint32_t>(*rows)) return copy_in<uint32_t>(*rows, stream->stream);
-  return copy_in<uint16_t>(*rows, stream->stream);
+  if (fits<uint4>(*rows)) return copy_in<uint4>(*rows, stream->commands);
+  if (fits<uint32_t>(*rows)) return copy_in<uint32_t>(*rows, stream->commands);
+  return copy_in<uint16_t>(*rows, stream->commands);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <functional>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "compute/cuda/kernels/command_graphs.h"
+
+namespace shardrec::compute::cuda {
+namespace {
+
+cudaError_t run_each(const Commands& list, cudaStream_t stream) {
+  const uint64_t* words = list.words.data();
+  for (int64_t i = 0; i < list.count; ++i) {
+    const auto run = reinterpret_cast<CommandRunner>(*words++);
+    const cudaError_t error = run(words, stream);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+size_t hash_of(const Commands& list) {
+  const auto* const bytes = reinterpret_cast<const char*>(list.words.data());
+  return std::hash<std::string_view>()({bytes, list.words.size() * sizeof(uint64_t)});
+}
+
+// The graph of a list; null where there is none.
+cudaGraphExec_t capture(const Commands& list, cudaStream_t stream) {
+  // Relaxed: other threads may call what they like meanwhile.
+  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) != cudaSuccess) return nullptr;
+  cudaError_t error = run_each(list, stream);
+  cudaGraph_t graph = nullptr;
+  const cudaError_t end = cudaStreamEndCapture(stream, &graph);
+  if (error == cudaSuccess) error = end;
+  cudaGraphExec_t executable = nullptr;
+  if (error == cudaSuccess) error = cudaGraphInstantiateWithFlags(&executable, graph, 0);
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  return error == cudaSuccess ? executable : nullptr;
+}
+
+}  // namespace
+
+CommandGraphs::~CommandGraphs() {
+  // One that was launched takes place still.
+  for (const Graph& graph : graphs_) cudaGraphExecDestroy(graph.executable);
+}
+
+cudaError_t CommandGraphs::run(const Commands& list, cudaStream_t stream) {
+  ++runs_;
+  if (list.count == 1 || !makes_graphs_) return run_each(list, stream);
+  const size_t hash = hash_of(list);
+  Graph* graph = find(list, hash);
+  if (graph == nullptr && came_before(hash)) graph = make(list, hash, stream);
+  if (graph == nullptr) return run_each(list, stream);
+  graph->last_run = runs_;
+  return cudaGraphLaunch(graph->executable, stream);
+}
+
+CommandGraphs::Graph* CommandGraphs::find(const Commands& list, size_t hash) {
+  const auto found = std::find_if(graphs_.begin(), graphs_.end(), [&](const Graph& graph) {
+    return graph.hash == hash && graph.words == list.words;
+  });
+  return found == graphs_.end() ? nullptr : &*found;
+}
+
+bool CommandGraphs::came_before(size_t hash) {
+  if (std::find(hashes_.begin(), hashes_.end(), hash) != hashes_.end()) return true;
+  hashes_[next_hash_++ % kRemembered] = hash;
+  return false;
+}
+
+CommandGraphs::Graph* CommandGraphs::make(const Commands& list, size_t hash, cudaStream_t stream) {
+  try {
+    graphs_.reserve(kMost);
+    if (!has_room()) return nullptr;
+    Graph graph{.words = list.words, .hash = hash};
+    graph.executable = capture(list, stream);
+    if (graph.executable != nullptr) return keep(std::move(graph));
+    cudaGetLastError();  // whatever it was: the commands are run one by one now, and will tell
+    makes_graphs_ = false;
+  } catch (const std::bad_alloc&) {  // as without graphs
+  }
+  return nullptr;
+}
+
+bool CommandGraphs::has_room() const {
+  return graphs_.size() < kMost || runs_ - longest_unused()->last_run > kLongAgo;
+}
+
+CommandGraphs::Graph* CommandGraphs::keep(Graph graph) {
+  if (graphs_.size() < kMost) return &graphs_.emplace_back(std::move(graph));
+  Graph& old = graphs_[static_cast<size_t>(longest_unused() - graphs_.begin())];
+  cudaGraphExecDestroy(old.executable);
+  old = std::move(graph);
+  return &old;
+}
+
+std::vector<CommandGraphs::Graph>::const_iterator CommandGraphs::longest_unused() const {
+  return std::min_element(graphs_.begin(), graphs_.end(),
+                          [](const Graph& a, const Graph& b) { return a.last_run < b.last_run; });
+}
+
+}  // namespace shardrec::compute::cuda
