@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/exposition.h"
+#include "compute/cuda/host/device_calls.h"
 #include "core/exposition.h"
 #include "core/trace.h"
 #include "embedding/exposition.h"
@@ -56,6 +57,7 @@ shardrec_status shardrec_counters_text(char** out_text) {
     core::Exposition out;
     out.family("shardrec_live_objects", "gauge", "Handles that are open.");
     out.sample("", live_objects());
+    compute::cuda::host::write_device_calls(out);
     comm::write_communicators(out, memberships());
     embedding::write_collections(out, observed_collections());
     *out_text = copy_text(out.text());

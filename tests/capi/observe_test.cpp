@@ -236,6 +236,9 @@ TEST_F(Observe, CountersTextIsPrometheusAndHoldsTheCounters) {
       return labels;
     };
     EXPECT_EQ(metrics.at("shardrec_comm_up", {{"rank", me}}), 1);
+    for (const char* of_devices : {"calls", "launches", "waits"}) {
+      EXPECT_EQ(metrics.at("shardrec_device_" + std::string(of_devices) + "_total", {}), 0);
+    }
     EXPECT_EQ(metrics.at("shardrec_steps_total", mine), 1);
     EXPECT_EQ(metrics.at("shardrec_table_ids_total", with("table", kAwkward)), rank == 0 ? 6 : 2);
     EXPECT_EQ(metrics.at("shardrec_table_rows_updated_total", with("table", "second")),

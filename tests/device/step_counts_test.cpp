@@ -19,6 +19,9 @@ struct Counts {
   int64_t launches = 0;
   int64_t copies = 0;
   int64_t calls = 0;  // of the runtime: those, and events; a few depend on how quick the device is
+  int64_t plugin_waits = 0;
+  int64_t plugin_launches = 0;
+  int64_t plugin_calls = 0;
 
   bool are_within(const Counts& most) const {
     return waits == most.waits && launches == most.launches && copies == most.copies &&
@@ -44,10 +47,15 @@ class StepCounts : public DeviceTest {
   }
 
   Counts now() const {
+    shardrec_cuda_calls of_plugin_itself{};
+    compute::cuda::host::table().count_calls(&of_plugin_itself);
     return {.waits = stream_waits_() + event_waits_(),
             .launches = launches_(),
             .copies = copies_(),
-            .calls = calls_()};
+            .calls = calls_(),
+            .plugin_waits = of_plugin_itself.waits,
+            .plugin_launches = of_plugin_itself.launches,
+            .plugin_calls = of_plugin_itself.calls};
   }
 
   // Of steps of a table on device 0 that `ranks` ranks of this process share by rows.
@@ -102,6 +110,12 @@ class StepCounts : public DeviceTest {
       take_steps();
       count(after);
     });
+    // The plug-in's own count. CUDA on the CPU counts no wait for what it knows
+    // to be over.
+    EXPECT_EQ(after.plugin_launches - before.plugin_launches, after.launches - before.launches);
+    EXPECT_EQ(after.plugin_calls - before.plugin_calls, after.calls - before.calls);
+    EXPECT_GE(after.plugin_waits - before.plugin_waits, after.waits - before.waits);
+    EXPECT_LT(after.plugin_waits - before.plugin_waits, after.calls - before.calls);
     const auto each = [&](int64_t all) { return all / (kSteps * ranks); };
     // The wait of synchronize() is the test's, one per rank.
     return {.waits = each(after.waits - before.waits - ranks),

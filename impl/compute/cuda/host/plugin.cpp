@@ -31,8 +31,10 @@ std::atomic<const Table*> loaded{nullptr};
 
 }  // namespace
 
+const Table* loaded_table() noexcept { return loaded.load(std::memory_order_acquire); }
+
 const Table& table() {
-  if (const Table* known = loaded.load(std::memory_order_acquire)) return *known;
+  if (const Table* known = loaded_table()) return *known;
   const std::lock_guard lock(load_mutex);
   if (const Table* known = loaded.load(std::memory_order_relaxed)) return *known;
   static Table storage;

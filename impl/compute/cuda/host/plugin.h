@@ -14,6 +14,8 @@ using Table = shardrec_cuda_table;
 // Loads the plug-in unless it is loaded. Throws UNSUPPORTED: the plug-in is missing (names the files
 // looked for and what to install) or speaks another ABI (names both numbers).
 const Table& table();
+// Null until a call of table() has loaded it.
+const Table* loaded_table() noexcept;
 
 // Throws what an error of the plug-in means: OUT_OF_MEMORY, or DEVICE_ERROR. `what` is what was to be done:
 // "CUDA could not " what ": out of memory (cudaErrorMemoryAllocation)".

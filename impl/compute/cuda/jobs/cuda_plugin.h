@@ -53,6 +53,13 @@ typedef struct shardrec_cuda_device {
   int64_t free_bytes;  // now; -1 where open_device was not called: to ask would take memory of it
 } shardrec_cuda_device;
 
+// Calls of the CUDA runtime by the plug-in, of all threads and devices, since it was loaded.
+typedef struct shardrec_cuda_calls {
+  int64_t calls;     // that enqueue, record, wait, query, or make and free something
+  int64_t launches;  // among them, those of kernels
+  int64_t waits;     // and those that return when a place in a stream is over
+} shardrec_cuda_calls;
+
 // All operations, family by family.
 #define SHARDREC_CUDA_OPERATIONS(OPERATION)     \
   SHARDREC_CUDA_BAGS_OPERATIONS(OPERATION)      \
@@ -131,9 +138,11 @@ typedef struct shardrec_cuda_table {
                                           const void *from, uint64_t bytes);
   shardrec_cuda_error (*fill)(shardrec_cuda_stream *stream, void *to, uint8_t byte, uint64_t bytes);
 
+  void (*count_calls)(shardrec_cuda_calls *out);
+
   // Operations: in the order of the stream. They, fills and copies of what is kept begin when something else is
-  // asked of the stream: an event that is recorded behind them, a wait. Lists lie in the device's memory. What each takes is said where
-  // its family is (SHARDREC_CUDA_OPERATIONS).
+  // asked of the stream: an event that is recorded behind them, a wait. Lists lie in the device's memory. What each
+  // takes is said where its family is (SHARDREC_CUDA_OPERATIONS).
 #define SHARDREC_CUDA_ENTRY(name, ...) \
   shardrec_cuda_error (*name)(shardrec_cuda_stream * stream, __VA_ARGS__);
   SHARDREC_CUDA_OPERATIONS(SHARDREC_CUDA_ENTRY)

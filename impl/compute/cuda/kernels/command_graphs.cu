@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "compute/cuda/kernels/calls.h"
 #include "compute/cuda/kernels/command_graphs.h"
 
 namespace shardrec::compute::cuda {
@@ -24,17 +25,22 @@ size_t hash_of(const Commands& list) {
   return std::hash<std::string_view>()({bytes, list.words.size() * sizeof(uint64_t)});
 }
 
-// The graph of a list; null where there is none.
-cudaGraphExec_t capture(const Commands& list, cudaStream_t stream) {
+// The graph of a list, and its launches of kernels; null where there is none.
+cudaGraphExec_t capture(const Commands& list, cudaStream_t stream, int64_t& launches) {
   // Relaxed: other threads may call what they like meanwhile.
-  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) != cudaSuccess) return nullptr;
-  cudaError_t error = run_each(list, stream);
+  cudaError_t error = called(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  if (error != cudaSuccess) return nullptr;
+  captured_launches = &launches;
+  error = run_each(list, stream);
+  captured_launches = nullptr;
   cudaGraph_t graph = nullptr;
-  const cudaError_t end = cudaStreamEndCapture(stream, &graph);
+  const cudaError_t end = called(cudaStreamEndCapture(stream, &graph));
   if (error == cudaSuccess) error = end;
   cudaGraphExec_t executable = nullptr;
-  if (error == cudaSuccess) error = cudaGraphInstantiateWithFlags(&executable, graph, 0);
-  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (error == cudaSuccess) {
+    error = called(cudaGraphInstantiateWithFlags(&executable, graph, 0));
+  }
+  if (graph != nullptr) called(cudaGraphDestroy(graph));
   return error == cudaSuccess ? executable : nullptr;
 }
 
@@ -42,7 +48,7 @@ cudaGraphExec_t capture(const Commands& list, cudaStream_t stream) {
 
 CommandGraphs::~CommandGraphs() {
   // One that was launched takes place still.
-  for (const Graph& graph : graphs_) cudaGraphExecDestroy(graph.executable);
+  for (const Graph& graph : graphs_) called(cudaGraphExecDestroy(graph.executable));
 }
 
 cudaError_t CommandGraphs::run(const Commands& list, cudaStream_t stream) {
@@ -53,7 +59,7 @@ cudaError_t CommandGraphs::run(const Commands& list, cudaStream_t stream) {
   if (graph == nullptr && came_before(hash)) graph = make(list, hash, stream);
   if (graph == nullptr) return run_each(list, stream);
   graph->last_run = runs_;
-  return cudaGraphLaunch(graph->executable, stream);
+  return launched_graph(cudaGraphLaunch(graph->executable, stream), graph->launches);
 }
 
 CommandGraphs::Graph* CommandGraphs::find(const Commands& list, size_t hash) {
@@ -74,7 +80,7 @@ CommandGraphs::Graph* CommandGraphs::make(const Commands& list, size_t hash, cud
     graphs_.reserve(kMost);
     if (!has_room()) return nullptr;
     Graph graph{.words = list.words, .hash = hash};
-    graph.executable = capture(list, stream);
+    graph.executable = capture(list, stream, graph.launches);
     if (graph.executable != nullptr) return keep(std::move(graph));
     cudaGetLastError();  // whatever it was: the commands are run one by one now, and will tell
     makes_graphs_ = false;
@@ -90,7 +96,7 @@ bool CommandGraphs::has_room() const {
 CommandGraphs::Graph* CommandGraphs::keep(Graph graph) {
   if (graphs_.size() < kMost) return &graphs_.emplace_back(std::move(graph));
   Graph& old = graphs_[static_cast<size_t>(longest_unused() - graphs_.begin())];
-  cudaGraphExecDestroy(old.executable);
+  called(cudaGraphExecDestroy(old.executable));
   old = std::move(graph);
   return &old;
 }

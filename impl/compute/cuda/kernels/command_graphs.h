@@ -37,6 +37,7 @@ class CommandGraphs {
     std::vector<uint64_t> words;
     size_t hash = 0;
     cudaGraphExec_t executable = nullptr;
+    int64_t launches = 0;  // of kernels
     uint64_t last_run = 0;
   };
 

@@ -21,6 +21,11 @@ namespace shardrec::compute::cuda {
 // out) must not be found again. Those that break a device come back by themselves.
 inline void forget_earlier_errors() { cudaGetLastError(); }
 
+// Without room it has launched nothing.
+inline cudaError_t launched_by_cub(const void* room, cudaError_t error) {
+  return room == nullptr ? error : launched(error);
+}
+
 #if !defined(__CUDACC__)
 template <class T>
 void exclusive_sum_of_list(const T* in, T* out, int64_t count) {
@@ -60,14 +65,15 @@ cudaError_t exclusive_sum(void* room, size_t& room_bytes, const T* in, T* out, i
 #if CUB_VERSION < 200700
   if (count > INT32_MAX) return cudaErrorNotSupported;  // before CUDA 12.8 it counts in int
 #endif
-  return cub::DeviceScan::ExclusiveSum(room, room_bytes, in, out, count, stream);
+  return launched_by_cub(room,
+                         cub::DeviceScan::ExclusiveSum(room, room_bytes, in, out, count, stream));
 #else
   if (room == nullptr) {
     room_bytes = 1;
     return cudaSuccess;
   }
   simt::launch(exclusive_sum_of_list<T>, dim3(1), dim3(1), 0, stream, in, out, count);
-  return cudaPeekAtLastError();
+  return launched_by_cub(room, cudaPeekAtLastError());
 #endif
 }
 
@@ -78,8 +84,9 @@ cudaError_t sort_pairs(void* room, size_t& room_bytes, const Key* keys, Key* sor
                        int end_bit, cudaStream_t stream) {
   forget_earlier_errors();
 #if defined(__CUDACC__)
-  return cub::DeviceRadixSort::SortPairs(room, room_bytes, keys, sorted_keys, values, sorted_values,
-                                         count, begin_bit, end_bit, stream);
+  return launched_by_cub(
+      room, cub::DeviceRadixSort::SortPairs(room, room_bytes, keys, sorted_keys, values,
+                                            sorted_values, count, begin_bit, end_bit, stream));
 #else
   if (room == nullptr) {
     room_bytes = 1;
@@ -87,7 +94,7 @@ cudaError_t sort_pairs(void* room, size_t& room_bytes, const Key* keys, Key* sor
   }
   simt::launch(sort_list<Key, Value>, dim3(1), dim3(1), 0, stream, keys, sorted_keys, values,
                sorted_values, count, begin_bit, end_bit);
-  return cudaPeekAtLastError();
+  return launched_by_cub(room, cudaPeekAtLastError());
 #endif
 }
 

@@ -15,6 +15,8 @@
 #include <source_location>
 #endif
 
+#include "compute/cuda/kernels/calls.h"
+
 namespace shardrec::compute::cuda {
 
 inline constexpr int kWarp = 32;
@@ -79,10 +81,10 @@ cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, size_t shared_
   shape.blockDim = dim3(kThreads);
   shape.dynamicSmemBytes = shared_bytes;
   shape.stream = stream;
-  return cudaLaunchKernelEx(&shape, kernel, arguments...);
+  return launched(cudaLaunchKernelEx(&shape, kernel, arguments...));
 #else
-  return simt::launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(kThreads), shared_bytes,
-                      stream, arguments...);
+  return launched(simt::launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
+                               shared_bytes, stream, arguments...));
 #endif
 }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 
+#include "compute/cuda/kernels/calls.h"
 #include "compute/cuda/kernels/operations.h"
 #include "compute/cuda/kernels/runtime.h"
 #include "compute/cuda/kernels/stream.h"
@@ -47,7 +48,7 @@ shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
   if (current.error() != cudaSuccess) return current.error();
   size_t free_bytes = 0;
   size_t all_bytes = 0;
-  const cudaError_t asked = cudaMemGetInfo(&free_bytes, &all_bytes);
+  const cudaError_t asked = called(cudaMemGetInfo(&free_bytes, &all_bytes));
   if (asked == cudaSuccess) out->free_bytes = static_cast<int64_t>(free_bytes);
   return asked;
 }
@@ -56,7 +57,7 @@ shardrec_cuda_error open_device(int32_t device) {
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return current.error();
   // The first call that needs the device makes what the process keeps there.
-  const cudaError_t error = cudaFree(nullptr);
+  const cudaError_t error = called(cudaFree(nullptr));
   if (error != cudaSuccess) return error;
   const uint64_t bit = uint64_t{1} << device;
   if ((loaded_devices.load() & bit) != 0) return cudaSuccess;
@@ -69,12 +70,12 @@ shardrec_cuda_error allocate(shardrec_cuda_stream* stream, uint64_t bytes, void*
   *out = nullptr;
   const CurrentDevice current(stream->device);
   if (current.error() != cudaSuccess) return current.error();
-  return cudaMallocAsync(out, bytes, stream->commands.stream());
+  return called(cudaMallocAsync(out, bytes, stream->commands.stream()));
 }
 
 shardrec_cuda_error release(shardrec_cuda_stream* stream, void* memory) {
   const SubmittedStream submitted(*stream);
-  const cudaError_t error = cudaFreeAsync(memory, stream->commands.stream());
+  const cudaError_t error = called(cudaFreeAsync(memory, stream->commands.stream()));
   return submitted.error() != cudaSuccess ? submitted.error() : error;
 }
 
@@ -82,13 +83,13 @@ shardrec_cuda_error allocate_pinned(uint64_t bytes, void** out) {
   *out = nullptr;
   const CurrentDevice current(any_entered_device());
   if (current.error() != cudaSuccess) return current.error();
-  return cudaHostAlloc(out, bytes, cudaHostAllocPortable);
+  return called(cudaHostAlloc(out, bytes, cudaHostAllocPortable));
 }
 
 shardrec_cuda_error release_pinned(void* memory) {
   const CurrentDevice current(any_entered_device());
   if (current.error() != cudaSuccess) return current.error();
-  return cudaFreeHost(memory);
+  return called(cudaFreeHost(memory));
 }
 
 shardrec_cuda_error create_stream(int32_t device, shardrec_cuda_stream** out) {
@@ -96,25 +97,25 @@ shardrec_cuda_error create_stream(int32_t device, shardrec_cuda_stream** out) {
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return current.error();
   cudaStream_t stream = nullptr;
-  const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  const cudaError_t error = called(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   if (error != cudaSuccess) return error;
   *out = new (std::nothrow) shardrec_cuda_stream{device, CommandList(stream)};
   if (*out != nullptr) return cudaSuccess;
-  cudaStreamDestroy(stream);
+  called(cudaStreamDestroy(stream));
   return cudaErrorMemoryAllocation;
 }
 
 void destroy_stream(shardrec_cuda_stream* stream) {
   if (stream == nullptr) return;
   const SubmittedStream submitted(*stream);
-  cudaStreamDestroy(stream->commands.stream());
+  called(cudaStreamDestroy(stream->commands.stream()));
   delete stream;
 }
 
 shardrec_cuda_error wait_for_stream(shardrec_cuda_stream* stream) {
   const SubmittedStream submitted(*stream);
   if (submitted.error() != cudaSuccess) return submitted.error();
-  return cudaStreamSynchronize(stream->commands.stream());
+  return waited(cudaStreamSynchronize(stream->commands.stream()));
 }
 
 // A host that waits for an event sleeps: training has other work for the processors.
@@ -123,11 +124,11 @@ shardrec_cuda_error make_event(int32_t device, unsigned flags, shardrec_cuda_eve
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return current.error();
   cudaEvent_t event = nullptr;
-  const cudaError_t error = cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync);
+  const cudaError_t error = called(cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync));
   if (error != cudaSuccess) return error;
   *out = new (std::nothrow) shardrec_cuda_event{device, event};
   if (*out != nullptr) return cudaSuccess;
-  cudaEventDestroy(event);
+  called(cudaEventDestroy(event));
   return cudaErrorMemoryAllocation;
 }
 
@@ -143,13 +144,13 @@ shardrec_cuda_error milliseconds_between(shardrec_cuda_event* first, shardrec_cu
                                          float* out) {
   const CurrentDevice current(first->device);
   if (current.error() != cudaSuccess) return current.error();
-  return cudaEventElapsedTime(out, first->event, second->event);
+  return called(cudaEventElapsedTime(out, first->event, second->event));
 }
 
 shardrec_cuda_error query_event(shardrec_cuda_event* event) {
   const CurrentDevice current(event->device);
   if (current.error() != cudaSuccess) return current.error();
-  const cudaError_t error = cudaEventQuery(event->event);
+  const cudaError_t error = called(cudaEventQuery(event->event));
   if (error == cudaErrorNotReady) cudaGetLastError();  // an answer, and no failure of the next call
   return error;
 }
@@ -157,26 +158,26 @@ shardrec_cuda_error query_event(shardrec_cuda_event* event) {
 void destroy_event(shardrec_cuda_event* event) {
   if (event == nullptr) return;
   const CurrentDevice current(event->device);
-  cudaEventDestroy(event->event);
+  called(cudaEventDestroy(event->event));
   delete event;
 }
 
 shardrec_cuda_error record(shardrec_cuda_event* event, shardrec_cuda_stream* stream) {
   const SubmittedStream submitted(*stream);
   if (submitted.error() != cudaSuccess) return submitted.error();
-  return cudaEventRecord(event->event, stream->commands.stream());
+  return called(cudaEventRecord(event->event, stream->commands.stream()));
 }
 
 shardrec_cuda_error wait_for_event(shardrec_cuda_event* event) {
   const CurrentDevice current(event->device);
   if (current.error() != cudaSuccess) return current.error();
-  return cudaEventSynchronize(event->event);
+  return waited(cudaEventSynchronize(event->event));
 }
 
 shardrec_cuda_error follow(shardrec_cuda_stream* stream, shardrec_cuda_event* event) {
   const SubmittedStream submitted(*stream);
   if (submitted.error() != cudaSuccess) return submitted.error();
-  return cudaStreamWaitEvent(stream->commands.stream(), event->event, cudaEventWaitDefault);
+  return called(cudaStreamWaitEvent(stream->commands.stream(), event->event, cudaEventWaitDefault));
 }
 
 int64_t stream_number(shardrec_cuda_stream* stream) {
@@ -193,21 +194,22 @@ shardrec_cuda_error forget_refusal(cudaError_t error) {
 shardrec_cuda_error record_caller(shardrec_cuda_event* event, int64_t stream) {
   const CurrentDevice current(event->device);
   if (current.error() != cudaSuccess) return current.error();
-  return forget_refusal(cudaEventRecord(event->event, reinterpret_cast<cudaStream_t>(stream)));
+  return forget_refusal(
+      called(cudaEventRecord(event->event, reinterpret_cast<cudaStream_t>(stream))));
 }
 
 shardrec_cuda_error caller_follows(int64_t stream, shardrec_cuda_event* event) {
   const CurrentDevice current(event->device);
   if (current.error() != cudaSuccess) return current.error();
-  return forget_refusal(cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(stream), event->event,
-                                            cudaEventWaitDefault));
+  return forget_refusal(called(cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(stream),
+                                                   event->event, cudaEventWaitDefault)));
 }
 
 shardrec_cuda_error copy(shardrec_cuda_stream* stream, void* to, const void* from, uint64_t bytes) {
   if (bytes == 0) return cudaSuccess;
   const SubmittedStream submitted(*stream);
   if (submitted.error() != cudaSuccess) return submitted.error();
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->commands.stream());
+  return called(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->commands.stream()));
 }
 
 shardrec_cuda_error copy_from_device(shardrec_cuda_stream* stream, void* to, int32_t device,
@@ -215,11 +217,12 @@ shardrec_cuda_error copy_from_device(shardrec_cuda_stream* stream, void* to, int
   if (bytes == 0) return cudaSuccess;
   const SubmittedStream submitted(*stream);
   if (submitted.error() != cudaSuccess) return submitted.error();
-  return cudaMemcpyPeerAsync(to, stream->device, from, device, bytes, stream->commands.stream());
+  return called(
+      cudaMemcpyPeerAsync(to, stream->device, from, device, bytes, stream->commands.stream()));
 }
 
 cudaError_t copy_now(cudaStream_t stream, void* to, const void* from, uint64_t bytes) {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+  return called(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 
 shardrec_cuda_error copy_kept(shardrec_cuda_stream* stream, void* to, const void* from,
@@ -228,7 +231,7 @@ shardrec_cuda_error copy_kept(shardrec_cuda_stream* stream, void* to, const void
 }
 
 cudaError_t fill_now(cudaStream_t stream, void* to, uint8_t byte, uint64_t bytes) {
-  return cudaMemsetAsync(to, byte, bytes, stream);
+  return called(cudaMemsetAsync(to, byte, bytes, stream));
 }
 
 shardrec_cuda_error fill(shardrec_cuda_stream* stream, void* to, uint8_t byte, uint64_t bytes) {
@@ -265,6 +268,7 @@ void add_runtime(shardrec_cuda_table& table) {
   table.copy_kept = copy_kept;
   table.copy_from_device = copy_from_device;
   table.fill = fill;
+  table.count_calls = count_calls;
 }
 
 }  // namespace shardrec::compute::cuda
