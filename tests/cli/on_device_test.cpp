@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -55,6 +56,7 @@ class OnDevice : public testing::Test {
       if (std::string(SHARDREC_CUDA_ON_CPU).empty()) GTEST_SKIP() << "CUDA on the CPU is not built";
       plugins_.emplace("SHARDREC_PLUGIN_PATH", SHARDREC_CUDA_ON_CPU);
     }
+    const Environment memory("SHARDREC_SIMT_MEMORY", "40000000");  // soon probed
     const Finished found =
         run({"bench", "step", "--device", "cuda", "--rows", "4", "--tables", "1", "--ranks", "2",
              "--batch", "2", "--pooling", "1", "--seconds", "0"});
@@ -166,7 +168,9 @@ TEST_F(OnDevice, RecordedCasesPass) {
             "3 passed, 0 failed, 0 unsupported, 0 not comparable of 3 cases");
 }
 
+// Ranks that share a device share its bandwidth too.
 TEST_F(OnDevice, BenchMeasuresStepsThere) {
+  const Environment memory("SHARDREC_SIMT_MEMORY", "40000000");
   const Finished result =
       run({"bench", "step", "--tables", "2", "--rows", "500", "--dim", "8", "--batch", "16",
            "--pooling", "3", "--ranks", "2", "--seconds", "0.05", "--device", "cuda"});
@@ -175,7 +179,56 @@ TEST_F(OnDevice, BenchMeasuresStepsThere) {
   EXPECT_EQ(json.at("device"), "cuda");
   EXPECT_EQ(json.at("ids"), 2 * 16 * 3);
   EXPECT_GT(json.at("update_ms_median"), 0);
-  EXPECT_TRUE(json.at("forward_share").is_null()) << "no probe knows what ranks exchange";
+  EXPECT_EQ(json.at("limit"), "probed");
+  for (const char* share : {"begin_share", "forward_share", "backward_share", "step_share"}) {
+    EXPECT_GT(json.at(share), 0) << share;
+  }
+}
+
+struct CallsOfAStep {
+  double launches = 0;
+  double calls = 0;
+  double waits = 0;
+
+  explicit CallsOfAStep(const nlohmann::json& line)
+      : launches(line.at("kernel_launches")),
+        calls(line.at("driver_calls")),
+        waits(line.at("host_waits")) {}
+};
+
+// Each step launches the same. Ranks in processes count what ranks in threads do.
+TEST_F(OnDevice, BenchCountsWhatAStepCalls) {
+  const Environment memory("SHARDREC_SIMT_MEMORY", "40000000");
+  const auto calls_of = [](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"bench",   "step",      "--tables", "2",         "--rows",
+                                       "500",     "--dim",     "8",        "--batch",   "16",
+                                       "--ranks", "2",         "--device", "cuda:0",    "--batches",
+                                       "2",       "--pooling", "3",        "--seconds", "0.05"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return CallsOfAStep(result.json());
+  };
+  const CallsOfAStep threads = calls_of({});
+  EXPECT_EQ(threads.launches, std::round(threads.launches));
+  EXPECT_GT(threads.launches, 10);
+  EXPECT_GT(threads.waits, 2) << "two are the benchmark's own";
+  EXPECT_GT(threads.calls, threads.launches + threads.waits);
+  EXPECT_LT(threads.calls, 10 * threads.launches);
+  if (capabilities_json().find("\"gloo\"") == std::string::npos) return;
+  EXPECT_EQ(calls_of({"--engine", "gloo"}).launches, calls_of({"--engine", "gloo"}).launches);
+  EXPECT_NEAR(calls_of({"--engine", "gloo"}).calls, threads.calls, 0.5 * threads.calls);
+}
+
+TEST_F(OnDevice, BenchPrintsATableForPeople) {
+  const Environment memory("SHARDREC_SIMT_MEMORY", "40000000");
+  const Finished result =
+      run({"bench", "lookup", "--tables", "2", "--rows", "500", "--dim", "8", "--batch", "16",
+           "--pooling", "3", "--seconds", "0.02", "--device", "cuda", "--text"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find(" kernel launches, "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("probed before the first step"), std::string::npos) << result.out;
+  EXPECT_EQ(result.out.find('{'), std::string::npos) << result.out;
 }
 
 // Shares of what the device itself gathers, which is probed first.

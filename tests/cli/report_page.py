@@ -12,7 +12,7 @@ import re
 import sys
 import xml.etree.ElementTree as tree
 
-UNITS = {"": 1, "s": 1, "ms": 1, "%": 0.01, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+UNITS = {"": 1, "GB/s": 1, "s": 1, "ms": 1, "%": 0.01, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def member(document, pointer):
@@ -34,7 +34,7 @@ def says(text, value):
         return text == ("yes" if value else "no")
     if isinstance(value, str):
         return text == printable(value)
-    match = re.fullmatch(r"(-?[\d,]*\.?(\d*)(?:e([-+]\d+))?) ?([A-Za-z%]*)", text)
+    match = re.fullmatch(r"(-?[\d,]*\.?(\d*)(?:e([-+]\d+))?) ?([A-Za-z%/]*)", text)
     if not match or match[4] not in UNITS:
         return False
     shown = float(match[1].replace(",", "")) * UNITS[match[4]]
@@ -95,7 +95,7 @@ def check_bars(bars):
         parts = []
         for bar in group:
             for percent, title in bar:
-                match = re.search(r"(-?[\d,]*\.?\d*(?:e[-+]\d+)?) ?(%|ms|s|[KMGT]?i?B)$", title)
+                match = re.search(r"(-?[\d,]*\.?\d*(?:e[-+]\d+)?) ?(%|ms|s|GB/s|[KMGT]?i?B)$", title)
                 number, unit = match[1].replace(",", ""), UNITS[match[2]]
                 digits = len(number.partition("e")[0].partition(".")[2])
                 rounded = 0 if "e" in number else 0.5 * 10**-digits * unit  # titles are, lengths are not

@@ -1,17 +1,20 @@
 // bench lookup: tables on one rank. bench step: the same tables sharded over ranks. bench dense: see
-// dense_bench.h. One line of JSON, or with --serve one per round that the input asks for.
+// dense_bench.h. One line of JSON, or with --serve one per round that the input asks for, or with --text a table.
 #include <optional>
 
 #include "bench/bench_report.h"
 #include "bench/bench_result.h"
 #include "bench/bench_rounds.h"
 #include "bench/bench_tables.h"
+#include "bench/bench_text.h"
 #include "bench/dense_bench.h"
+#include "bench/device_calls.h"
 #include "bench/rank_times.h"
 #include "command/commands.h"
 #include "command/option_texts.h"
 #include "launch/devices.h"
 #include "launch/engines.h"
+#include "launch/processes.h"
 #include "launch/ranks.h"
 
 namespace shardrec::cli {
@@ -34,14 +37,18 @@ class Bench {
       if (options_.serve) {
         serve_bench_rounds(comm, rank, [&](int64_t steps) {
           times.steps.clear();
-          for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i));
+          times.calls = calls_during(comm, [&] {
+            for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i));
+          });
           print(comm, rank, times);
         });
         return;
       }
-      run_bench_seconds(comm, rank, options_.seconds, [&] {
-        const auto done = static_cast<int64_t>(times.steps.size());
-        times.steps.push_back(tables.step(kBenchWarmUp + done));
+      times.calls = calls_during(comm, [&] {
+        run_bench_seconds(comm, rank, options_.seconds, [&] {
+          const auto done = static_cast<int64_t>(times.steps.size());
+          times.steps.push_back(tables.step(kBenchWarmUp + done));
+        });
       });
       times.destroy = tables.destroy();
       print(comm, rank, times);
@@ -49,6 +56,23 @@ class Bench {
   }
 
  private:
+  // Of this process, while all ranks run the steps. Collective.
+  template <class Steps>
+  DeviceCalls calls_during(Comm& comm, const Steps& steps) {
+    if (options_.tables_on.on_cpu()) {
+      steps();
+      return {};
+    }
+    comm.barrier();
+    const DeviceCalls before = device_calls();
+    comm.barrier();
+    steps();
+    comm.barrier();
+    const DeviceCalls calls = device_calls() - before;
+    comm.barrier();
+    return calls;
+  }
+
   // Collective: rank 0 prints what all have measured.
   void print(Comm& comm, int rank, const RankTimes& own) {
     std::vector<RankTimes> ranks;
@@ -57,12 +81,13 @@ class Bench {
     }
     if (rank != 0) return;
     if (in_processes(options_.engine)) add_up_processes(ranks);
-    result_.print(bench_report(options_, ranks, probed_ ? &*probed_ : nullptr));
+    const std::string line = bench_report(options_, ranks, probed_ ? &*probed_ : nullptr);
+    result_.print(line, options_.text ? bench_text(line) : "");
   }
 
   static std::optional<ProbedMemory> memory_of(const BenchOptions& options) {
     if (options.tables_on.on_cpu()) return ProbedMemory::cached();
-    if (options.ranks > 1) return std::nullopt;  // no probe knows their exchange
+    if (in_processes(options.engine) && own_rank(options.engine) != 0) return std::nullopt;
     return ProbedMemory::of_device(options.tables_on.device_of(group_of(options), 0));
   }
 
@@ -145,6 +170,16 @@ void add_shape_options(CLI::App* command, BenchOptions& o) {
                      "and print their line of JSON: to measure in turn with something else")
           ->excludes(seconds);
   add_report_option(command, o.report, serve);
+  auto* json = command->add_flag("--json", o.json, "One line of JSON, as without this option");
+  command
+      ->add_flag("--text", o.text,
+                 "In place of the line of JSON a table for people: for each part of a step its "
+                 "time, the bytes "
+                 "that memory has to move at the least, GB/s and the share of what was probed; on "
+                 "a device, "
+                 "launches, calls and waits of a step")
+      ->excludes(serve)
+      ->excludes(json);
 }
 
 void add_batch_option(CLI::App* command, BenchOptions& o, const std::string& meaning) {

@@ -55,6 +55,12 @@ ProbedMemory::ProbedMemory(const std::string& json) {
                       .threads = row.value("threads", 0),
                       .gb_per_second = row.at("gb_per_second")});
   }
+  for (const auto& copy : profile.value("copies", nlohmann::json::array())) {
+    const bool own = !of_device_ || (copy.at("from") == "device" && copy.at("to") == "device");
+    if (!own) continue;
+    copies_.push_back(
+        {.threads = copy.value("threads", 0), .gb_per_second = copy.at("gb_per_second")});
+  }
 }
 
 std::optional<double> ProbedMemory::gather(double row_bytes, double bag_length, int threads) const {
@@ -81,6 +87,13 @@ std::optional<double> ProbedMemory::update(double row_bytes, int threads) const 
   return nearest == nullptr ? std::nullopt : std::optional(nearest->gb_per_second);
 }
 
+std::optional<double> ProbedMemory::copy(int threads) const {
+  for (const CopyRate& rate : copies_) {
+    if (of_device_ || rate.threads == threads) return rate.gb_per_second;
+  }
+  return std::nullopt;
+}
+
 LeastTraffic least_traffic(const BenchOptions& options, const std::vector<double>& ids,
                            const std::vector<double>& unique_rows, const ProbedMemory* probed) {
   const std::vector<BenchTable>& tables = options.shape.tables;
@@ -95,7 +108,8 @@ LeastTraffic least_traffic(const BenchOptions& options, const std::vector<double
   const std::vector<double>& fetched = different <= cache ? unique_rows : ids;
 
   LeastTraffic least;
-  if (probed != nullptr && options.ranks == 1) least.forward_seconds = least.backward_seconds = 0;
+  const bool has_limit = probed != nullptr && (options.ranks == 1 || probed->of_device());
+  if (has_limit) least.begin_seconds = least.forward_seconds = least.backward_seconds = 0;
   for (size_t t = 0; t < tables.size(); ++t) {
     const auto dim = static_cast<double>(tables[t].dim);
     const double index = 8 * ids[t];
@@ -104,12 +118,19 @@ LeastTraffic least_traffic(const BenchOptions& options, const std::vector<double
     const double state = 4 * state_floats(options.optimizer, dim);
     const double forward = index + fetched[t] * row_bytes(t) + output;
     const double backward = index + output + 2 * unique_rows[t] * (row_bytes(t) + state);
+    least.begin_bytes += index;
     least.forward_bytes += forward;
     least.backward_bytes += backward;
-    if (!least.forward_seconds && !least.backward_seconds) continue;
+    if (!has_limit) continue;
+    add_time(least.begin_seconds, index, probed->copy(options.threads));
     add_time(least.forward_seconds, forward,
              probed->gather(row_bytes(t), options.shape.lengths.mean(), options.threads));
     add_time(least.backward_seconds, backward, probed->update(row_bytes(t), options.threads));
+  }
+  const auto devices =
+      static_cast<double>(std::max<int64_t>(1, options.tables_on.devices_of(group_of(options))));
+  for (auto* seconds : {&least.begin_seconds, &least.forward_seconds, &least.backward_seconds}) {
+    if (*seconds) **seconds /= devices;
   }
   return least;
 }

@@ -28,6 +28,8 @@ struct BenchOptions {
   double seconds = 3;
   bool serve = false;
   std::string report;  // file for a page about it
+  bool json = false;   // says what is so without it
+  bool text = false;   // a table for people in place of the line of JSON
   int ranks = 1;
   int ranks_per_node = 0;  // 0: all on one node
   std::string engine = "local";

@@ -2,6 +2,7 @@
 #include "bench/bench_report.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -60,26 +61,60 @@ int64_t whole(const std::vector<double>& counts) {
   return static_cast<int64_t>(std::accumulate(counts.begin(), counts.end(), 0.0));
 }
 
-// Shares: the time that the least traffic takes at the probed bandwidth, over the median. null:
-// there is nothing to hold the median against.
+// What a part of a step has to move at the least, and how long that takes at the probed bandwidth.
+struct Moved {
+  const char* name;
+  double bytes = 0;
+  std::optional<double> seconds;
+};
+
+// Bandwidths: the least bytes over the median. Shares: the time that they take at the probed bandwidth over the
+// median. null: there is nothing to hold the median against, or the median is 0.
+void add_bandwidths(Json& json, const LeastTraffic& least) {
+  const auto both = [&]() -> std::optional<double> {
+    if (!least.forward_seconds || !least.backward_seconds) return std::nullopt;
+    return *least.forward_seconds + *least.backward_seconds;
+  };
+  const std::array<Moved, 6> parts{{{"begin", least.begin_bytes, least.begin_seconds},
+                                    {"forward", least.forward_bytes, least.forward_seconds},
+                                    {"lookup", least.forward_bytes, least.forward_seconds},
+                                    {"backward", least.backward_bytes, least.backward_seconds},
+                                    {"update", least.backward_bytes, least.backward_seconds},
+                                    {"step", least.forward_bytes + least.backward_bytes, both()}}};
+  for (const Moved& part : parts) {
+    const std::string name = part.name;
+    const double seconds = 1e-3 * json.at(name + "_ms_median").get<double>();
+    json[name + "_gb_per_second"] = seconds > 0 ? Json(1e-9 * part.bytes / seconds) : Json();
+    json[name + "_share"] = seconds > 0 && part.seconds ? Json(*part.seconds / seconds) : Json();
+  }
+}
+
 void add_limits(Json& json, const BenchOptions& options, const std::vector<RankTimes>& ranks,
                 const ProbedMemory* probed) {
   const std::vector<double> ids = sum(ranks, &RankTimes::ids);
   const std::vector<double> unique_rows = sum(ranks, &RankTimes::unique_rows);
   const LeastTraffic least = least_traffic(options, ids, unique_rows, probed);
   json["bytes_min"] = static_cast<int64_t>(least.forward_bytes + least.backward_bytes);
+  json["begin_bytes_min"] = static_cast<int64_t>(least.begin_bytes);
   json["forward_bytes_min"] = static_cast<int64_t>(least.forward_bytes);
   json["backward_bytes_min"] = static_cast<int64_t>(least.backward_bytes);
   json["ids"] = whole(ids);
   json["unique_rows"] = whole(unique_rows);
-  const auto add = [&](const char* name, std::optional<double> seconds, double over) {
-    json[name] = seconds ? Json(1e3 * *seconds / over) : Json();
+  json["limit"] = probed == nullptr ? Json() : Json(probed->of_device() ? "probed" : "cached");
+  const auto add = [&](const char* name, std::optional<double> seconds) {
+    json[name] = seconds ? Json(1e3 * *seconds) : Json();
   };
-  add("forward_limit_ms", least.forward_seconds, 1);
-  add("backward_limit_ms", least.backward_seconds, 1);
-  add("forward_share", least.forward_seconds, json["forward_ms_median"]);
-  add("update_share", least.backward_seconds, json["update_ms_median"]);
-  add("backward_share", least.backward_seconds, json["backward_ms_median"]);
+  add("begin_limit_ms", least.begin_seconds);
+  add("forward_limit_ms", least.forward_seconds);
+  add("backward_limit_ms", least.backward_seconds);
+  add_bandwidths(json, least);
+}
+
+// Of the steps that were measured, on each rank. calls: of all ranks together.
+void add_calls(Json& json, const DeviceCalls& calls, double steps) {
+  json["kernel_launches"] = calls.launches / steps;
+  json["driver_calls"] = calls.calls / steps;
+  json["host_waits"] = calls.waits / steps;
 }
 
 }  // namespace
@@ -114,6 +149,10 @@ std::string bench_report(const BenchOptions& options, const std::vector<RankTime
   json["create_ms"] = 1e3 * ranks.front().create;
   json["destroy_ms"] = 1e3 * ranks.front().destroy;
   add_limits(json, options, ranks, probed);
+  if (!options.tables_on.on_cpu()) {
+    add_calls(json, ranks.front().calls,
+              static_cast<double>(ranks.front().steps.size() * ranks.size()));
+  }
   return json.dump();
 }
 

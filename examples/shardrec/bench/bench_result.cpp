@@ -25,14 +25,14 @@ BenchResult::BenchResult(std::string name, const std::string& report, const std:
       has_report_(!report.empty()),
       report_(in_processes(engine) && own_rank(engine) != 0 ? "" : report) {}
 
-void BenchResult::print(std::string line) {
+void BenchResult::print(std::string line, const std::string& text) {
   if (has_report_) {
     auto document = nlohmann::ordered_json::parse(line);
     document["measured"] = utc_now();
     document["machine"] = machine_json();
     line = document.dump();
   }
-  std::cout << line << "\n" << std::flush;
+  std::cout << (text.empty() ? line + "\n" : text) << std::flush;
   if (has_report_) report_.write(bench_page(name_, line));
 }
 

@@ -17,8 +17,8 @@ class BenchResult {
   // where the file cannot be written.
   BenchResult(std::string name, const std::string& report, const std::string& engine);
 
-  // Of rank 0; with --report once.
-  void print(std::string line);
+  // Of rank 0; with --report once. text: printed in place of the line; empty: the line is.
+  void print(std::string line, const std::string& text = "");
 
  private:
   std::string name_;

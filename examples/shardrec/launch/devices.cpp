@@ -4,7 +4,9 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <shardrec/shardrec.hpp>
+#include <utility>
 
 #include "command/user_error.h"
 #include "launch/engines.h"
@@ -65,6 +67,16 @@ int64_t TablesOn::device_of(const RankGroup& group, int rank) const {
   // Threads of one process are on one machine, whatever they count as.
   const int on_machine = in_processes(group.engine) ? rank % group.ranks_per_node : rank;
   return first_ + on_machine % count_;
+}
+
+int64_t TablesOn::devices_of(const RankGroup& group) const {
+  if (on_cpu()) return 0;
+  std::set<std::pair<int, int64_t>> devices;
+  for (int rank = 0; rank < group.ranks; ++rank) {
+    const int machine = in_processes(group.engine) ? rank / group.ranks_per_node : 0;
+    devices.emplace(machine, device_of(group, rank));
+  }
+  return std::ssize(devices);
 }
 
 }  // namespace shardrec::cli

@@ -30,6 +30,8 @@ class TablesOn {
   // What SHARDREC_OPTION_DEVICE takes for a rank. "cuda" gives the ranks of a machine its devices in turn.
   [[nodiscard]] int64_t device_of(const RankGroup& group, int rank) const;
   [[nodiscard]] bool on_cpu() const { return count_ == 0; }
+  // How many different devices the ranks have, those of all machines together; 0 on the CPU.
+  [[nodiscard]] int64_t devices_of(const RankGroup& group) const;
 
  private:
   int64_t first_ = -1;

@@ -14,6 +14,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::string_view kBandwidth = "_gb_per_second";
+
 std::string without(const std::string& field, std::string_view ending) {
   std::string name = field.substr(0, field.size() - ending.size());
   while (name.ends_with('_')) name.pop_back();
@@ -31,7 +33,8 @@ std::string summary(const Figures& figures, const nlohmann::ordered_json& fields
   std::vector<Card> entries;
   for (const auto& [field, value] : fields.items()) {
     const bool headline = field == "step_ms_median" || field == "forward_ms_median" ||
-                          field == "backward_ms_median" || field.ends_with("_per_second") ||
+                          field == "backward_ms_median" ||
+                          (field.ends_with("_per_second") && !field.ends_with(kBandwidth)) ||
                           field == "batch" || field == "ids";
     if (!headline) continue;
     std::string name = field;
@@ -105,12 +108,14 @@ std::string bench_page(const std::string& title, const std::string& line) {
   page.add("Least time", bars_of(figures, fields, "_ms_min", Unit::kMilliseconds, 2));
   page.add("Least time that memory allows",
            bars_of(figures, fields, "_limit_ms", Unit::kMilliseconds, 4));
+  page.add("GB/s, of the least bytes that memory has to move",
+           bars_of(figures, fields, kBandwidth, Unit::kBandwidth, 5));
   page.add("Share of what memory allows", bars_of(figures, fields, "_share", Unit::kPercent, 3));
   page.add("Least bytes that memory has to move",
            bars_of(figures, fields, "bytes_min", Unit::kBytes, 5));
-  page.add(
-      "What was measured",
-      other_facts(figures, fields, {"_ms_median", "_ms_min", "_limit_ms", "_share", "bytes_min"}));
+  page.add("What was measured",
+           other_facts(figures, fields,
+                       {"_ms_median", "_ms_min", "_limit_ms", kBandwidth, "_share", "bytes_min"}));
   page.add("The machine of rank 0", machine_facts(figures));
   return page.html(line);
 }

@@ -41,6 +41,8 @@ std::string shown(double value, Unit unit) {
       return short_time(value, 0.1, 5) + " ms";
     case Unit::kBytes:
       return bytes_text(static_cast<int64_t>(value));
+    case Unit::kBandwidth:
+      return four_digits(value) + " GB/s";
     case Unit::kPercent:
       return fixed(100 * value, 1) + " %";
     case Unit::kNumber:

@@ -11,7 +11,17 @@
 
 namespace shardrec::cli {
 
-enum class Unit { kCount, kNumber, kQuality, kSeconds, kMilliseconds, kBytes, kPercent, kText };
+enum class Unit {
+  kCount,
+  kNumber,
+  kQuality,
+  kSeconds,
+  kMilliseconds,
+  kBytes,
+  kBandwidth,
+  kPercent,
+  kText
+};
 
 // "1,234", "0.1235", "0.74321", "1.25 s", "0.42 ms", "1.2 MiB", "81 %"; "–" for null.
 std::string shown(const nlohmann::json& value, Unit unit);
