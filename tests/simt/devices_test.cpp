@@ -23,6 +23,37 @@ void expect_in_child(const char* variable, const char* value, Body body) {
   unsetenv(variable);
 }
 
+TEST(Devices, ReachEachOthersMemoryWhereItIsAskedFor) {
+  expect_in_child("SHARDREC_SIMT_DEVICES", "2", [] {
+    int can = 5;
+    check(cudaDeviceCanAccessPeer(&can, 0, 1));
+    EXPECT_EQ(can, 1);
+    check(cudaDeviceCanAccessPeer(&can, 1, 1));
+    EXPECT_EQ(can, 0);
+    EXPECT_EQ(cudaDeviceCanAccessPeer(&can, 0, 2), cudaErrorInvalidDevice);
+    check(cudaDeviceEnablePeerAccess(1, 0));
+    EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+    EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice) << "itself";
+    cudaMemPool_t pool = nullptr;
+    check(cudaDeviceGetMemPool(&pool, 1));
+    cudaMemAccessDesc access{.location = {cudaMemLocationTypeDevice, 0},
+                             .flags = cudaMemAccessFlagsProtReadWrite};
+    check(cudaMemPoolSetAccess(pool, &access, 1));
+    EXPECT_EQ(simt_pools_reached(0), 2U);
+    EXPECT_EQ(simt_peers_enabled(0), 2U);
+    simt_set_peer_access(2);
+    EXPECT_EQ(cudaMemPoolSetAccess(pool, &access, 1), cudaErrorPeerAccessUnsupported);
+    access.flags = cudaMemAccessFlagsProtNone;
+    check(cudaMemPoolSetAccess(pool, &access, 1));
+    EXPECT_EQ(simt_pools_reached(0), 0U);
+    access.location.id = 1;
+    EXPECT_EQ(cudaMemPoolSetAccess(pool, &access, 1), cudaErrorInvalidValue) << "its own";
+    simt_set_peer_access(1);
+    check(cudaDeviceCanAccessPeer(&can, 0, 1));
+    EXPECT_EQ(can, 0);
+  });
+}
+
 TEST(Devices, SayWhatTheyAre) {
   int count = 0;
   check(cudaGetDeviceCount(&count));

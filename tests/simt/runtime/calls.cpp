@@ -58,6 +58,8 @@ cudaError_t stream_or_legacy(cudaStream_t handle, Stream*& stream) {
 
 }  // namespace simt
 
+int simt_last_error(void) { return cudaPeekAtLastError(); }
+
 int64_t simt_calls(void) { return simt::calls.load(); }
 
 cudaError_t cudaGetLastError() {

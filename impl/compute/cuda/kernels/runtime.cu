@@ -4,6 +4,7 @@
 
 #include "compute/cuda/kernels/calls.h"
 #include "compute/cuda/kernels/operations.h"
+#include "compute/cuda/kernels/peers.h"
 #include "compute/cuda/kernels/runtime.h"
 #include "compute/cuda/kernels/stream.h"
 
@@ -217,6 +218,7 @@ shardrec_cuda_error copy_from_device(shardrec_cuda_stream* stream, void* to, int
   if (bytes == 0) return cudaSuccess;
   const SubmittedStream submitted(*stream);
   if (submitted.error() != cudaSuccess) return submitted.error();
+  allow_peer_access(stream->device, device);
   return called(
       cudaMemcpyPeerAsync(to, stream->device, from, device, bytes, stream->commands.stream()));
 }

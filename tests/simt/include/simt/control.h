@@ -48,6 +48,17 @@ SIMT_VISIBLE int64_t simt_graphs_made(void);
 // Calls of cudaEventElapsedTime() for events that had not taken place: compute-sanitizer lists each as an error.
 SIMT_VISIBLE int64_t simt_early_elapsed_times(void);
 
+// Whether devices reach each other's memory, from now on: 0 they do where it is asked for, 1 they cannot, and
+// cudaDeviceCanAccessPeer() says so, 2 what asks for it fails.
+SIMT_VISIBLE void simt_set_peer_access(int which);
+// Calls of cudaDeviceCanAccessPeer() so far; bit by bit, the devices whose pools a device was given access to
+// (cudaMemPoolSetAccess()), and those that cudaDeviceEnablePeerAccess() was called for.
+SIMT_VISIBLE int64_t simt_peer_questions(void);
+SIMT_VISIBLE uint64_t simt_pools_reached(int device);
+SIMT_VISIBLE uint64_t simt_peers_enabled(int device);
+// What cudaPeekAtLastError() says to the calling thread.
+SIMT_VISIBLE int simt_last_error(void);
+
 // Ranges of this name (NVTX) that were begun so far, and those of all threads that were not ended.
 SIMT_VISIBLE int64_t simt_ranges_begun(const char* name);
 SIMT_VISIBLE int64_t simt_open_ranges(void);
