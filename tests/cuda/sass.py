@@ -32,6 +32,11 @@ def load_bytes(instruction):
     return 1 if re.search(r"\.[US]8\b", instruction.op) else 2 if re.search(r"\.[US]16\b", instruction.op) else 4
 
 
+def store_bytes(instruction):
+    """The same of stores to global memory."""
+    return load_bytes(instruction._replace(op="LDG" + instruction.op[3:])) if base(instruction) == "STG" else 0
+
+
 def is_local(instruction):
     return base(instruction) in ("LDL", "STL")
 
@@ -197,6 +202,13 @@ class Code:
     def loads_per_round(self, head, least, most=32):
         """How many loads from global memory, of so many bytes."""
         return self.per_round(head, lambda one: least <= load_bytes(one) <= most)
+
+    def wide_share(self, head, width):
+        """Of the bytes that the instructions of a loop, those of the loops in it too, move to and from global memory:
+        the share that accesses of `width` bytes move. 0 if there are none."""
+        moved = [load_bytes(self.instructions[number]) or store_bytes(self.instructions[number])
+                 for number in self.loops[head]]
+        return sum(count for count in moved if count >= width) / sum(moved) if any(moved) else 0
 
     def in_flight(self, head, least):
         """The most bytes that a thread has in flight at a time in a loop, in loads of at least `least` bytes. Ways are
