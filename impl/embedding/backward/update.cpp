@@ -99,7 +99,10 @@ Update::Update(const StepContext& context)
 }
 
 void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPlan& plan) {
-  count_rows();  // the plan may be the one that is about to be built anew
+  {
+    const std::lock_guard lock(counting_);
+    if (uncounted_ == &plan) count_uncounted();  // before it is built anew
+  }
   for (size_t s = 0; s < shards_.size(); ++s) {
     wanted_[s] = steps[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
   }
@@ -294,6 +297,7 @@ void Update::rescale(uint64_t lookup, PhaseTimer& timer) {
 // Where the host does not know yet how many rows there were, it counts them later.
 void Update::count_updated() {
   const std::lock_guard lock(counting_);
+  count_uncounted();
   if (from_kept_ || from_replicas_ || plan_->counted()) {
     for (size_t s = 0; s < shards_.size(); ++s) count_rows_of(s, rows_of(s).size());
   } else {
@@ -308,6 +312,10 @@ void Update::count_rows_of(size_t shard, size_t rows) {
 
 void Update::count_rows() {
   const std::lock_guard lock(counting_);
+  count_uncounted();
+}
+
+void Update::count_uncounted() {
   const IndexPlan* const plan = std::exchange(uncounted_, nullptr);
   if (plan == nullptr) return;
   for (size_t s = 0; s < shards_.size(); ++s) count_rows_of(s, plan->rows(s).size());

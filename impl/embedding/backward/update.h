@@ -83,6 +83,7 @@ class Update {
   void update_rows();
   void rescale(uint64_t lookup, PhaseTimer& timer);
   void count_updated();
+  void count_uncounted();  // counting_ is held
   void count_rows_of(size_t shard, size_t rows);
 
   std::span<const int64_t> rows_of(size_t shard) const;
