@@ -8,7 +8,8 @@
 // The operations of a back end, of all its families, take place in the order of the calls, and may be over
 // later than the call: wait() returns when all are. A call copies the list of structs that it is given; what
 // of the host's memory they point to stays as it is until wait(). Where a call says so, its results are there
-// when it returns. Those of the CPU are over when the call returns.
+// when it returns. Those of the CPU are over when the call returns. Groups of rows may be built beside the other
+// operations (row_groups.h), and wait() waits for those that were joined.
 //
 // Thread rule: one thread at a time.
 #pragma once

@@ -43,11 +43,19 @@ class RowGroups {
   RowGroups(const RowGroups&) = delete;
   RowGroups& operator=(const RowGroups&) = delete;
 
-  // weighted: has any block weights? most_samples: of a feature, from all sources together.
+  // The blocks of the next build() are written by operations so far: it takes place beside those that are called
+  // from now on, up to join(). False: the back end builds nothing beside others, and groups had better be built
+  // where they are needed.
+  [[nodiscard]] virtual bool fork() { return false; }
+  // weighted: has any block weights? most_samples: of a feature, from all sources together. Forks, unless fork()
+  // was called for it. If it throws, nothing reads the blocks any more.
   virtual void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) = 0;
+  // Operations from now on take place behind the build: before the first that reads the groups, or that writes
+  // to the memory of the blocks.
+  virtual void join() {}
 
-  // After build(): how many rows of a part were touched, at most; and how many, in the memory of the back
-  // end, for its operations. Null: the same.
+  // After build(), and join() for operations: how many rows of a part were touched, at most; and how many, in
+  // the memory of the back end, for its operations. Null: the same.
   virtual int64_t most_rows(size_t part) const = 0;
   virtual const int64_t* row_count(size_t part) const = 0;
   // Does the host know how many without a wait?

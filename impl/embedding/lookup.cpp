@@ -57,7 +57,7 @@ Lookup::~Lookup() {
     collection_->communicator().fail("backward");
     end_step();  // nobody reads what was lent any more
   }
-  input_.release();
+  release_input();
   finish_operations(backend());  // they read what peers share
 }
 
@@ -77,7 +77,7 @@ void Lookup::begin(const BatchArguments& arguments) {
         SHARDREC_INVALID_STATE,
         "begin was called while the gradients of the lookup are under way: call backward first");
   }
-  input_.release();
+  release_input();
   state_ = State::kIdle;
   backward_.drop_weight_gradient();
   const core::TraceScope call(collection_->counters().track, "begin");
@@ -150,6 +150,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     PhaseTimer timer(collection_->counters(), Phase::kInputExchange);
     refused = input_.receive();
     if (!refused) {
+      backward_.fork_plan();
       forward_.run(input_, name_, output, reached, bytes, timer);
       backward_.begin();
       state_ = State::kForwarded;
@@ -166,6 +167,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     state_ = State::kIdle;
     throw core::Error(*refused);
   }
+  backward_.plan_ahead(input_);
 }
 
 bool Lookup::all_done() const {
@@ -319,9 +321,14 @@ void Lookup::refuse_loaded(const char* name) {
       {.operation = name});
 }
 
+void Lookup::release_input() noexcept {
+  backward_.end_plan();
+  input_.release();
+}
+
 void Lookup::end_step() noexcept {
   backward_.end();
-  input_.release();
+  release_input();
   state_ = State::kIdle;
 }
 

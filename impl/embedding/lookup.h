@@ -79,6 +79,8 @@ class Lookup {
   template <class Body>
   void in_step(Body body);
   void end_step() noexcept;
+  // The messages of the batch are not read any more, by its plan neither.
+  void release_input() noexcept;
   OutputView output_view(int32_t output, const shardrec_tensor* tensor, const char* what) const;
   void check_output(int32_t output) const;
 

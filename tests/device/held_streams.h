@@ -1,12 +1,14 @@
-// Streams of a caller that a test holds until it lets them go on.
+// Streams that a test holds until it lets them go on: a caller's, or any.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "compute/cuda/host/stream.h"
 #include "device/device_arrays.h"
 #include "device/in_child.h"
+#include "support/eventually.h"
 
 namespace shardrec::test {
 
@@ -24,16 +26,36 @@ class HeldStreamsTest : public DeviceTest {
   }
 
   void hold() { hold_(caller_.number()); }
-  // Lets held streams go on while the calling thread is in `call`, which may wait for them.
+  // Lets held streams go on while the calling thread is in `call`, which may wait for them. Did it return behind
+  // that? Where the machine is slow, also if it did not wait.
   template <class Call>
-  void go_on_during(const Call& call) {
+  bool go_on_during(const Call& call) {
+    std::atomic<bool> goes_on = false;
     std::thread later([&] {
       // Late on purpose: the call may wait without sleeping, which nothing shows.
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      goes_on = true;
       go_on_();
     });
     call();
+    const bool waited = goes_on;
     later.join();
+    return waited;
+  }
+
+  // Does the call return while streams are held? They go on if it has not for long.
+  template <class Call>
+  bool returns_while_held(const Call& call) {
+    std::atomic<bool> returned = false;
+    bool in_time = false;
+    std::thread watch([&] {
+      in_time = eventually([&] { return returned.load(); });
+      if (!in_time) go_on_();
+    });
+    call();
+    returned = true;
+    watch.join();
+    return in_time;
   }
 
   compute::cuda::host::Stream caller_{0};

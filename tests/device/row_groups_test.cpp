@@ -136,6 +136,7 @@ class RowGroupsOnDevice : public DeviceTest {
     const auto expected = cpu_->rows().make_row_groups();
     expected->build(parts_here, weighted, most_samples);
     groups().build(parts_there, weighted, most_samples);
+    groups().join();
     for (size_t p = 0; p < shapes.size(); ++p) {
       ASSERT_NO_FATAL_FAILURE(compare(*expected, parts_here[p], p, weighted)) << "part " << p;
     }
@@ -171,7 +172,10 @@ class RowGroupsOnDevice : public DeviceTest {
   }
 
   compute::cuda::host::SortedRows& groups() {
-    if (groups_ == nullptr) groups_ = std::make_unique<compute::cuda::host::SortedRows>(stream_);
+    if (groups_ == nullptr) {
+      groups_ = std::make_unique<compute::cuda::host::SortedRows>(
+          std::make_shared<compute::cuda::host::Stream>(0, booked_), stream_);
+    }
     return *groups_;
   }
 

@@ -1,5 +1,5 @@
 // The back end of a CUDA device: the CPU's bits, from kernels of the plug-in (host/plugin.h), in the order of
-// a stream of its own.
+// a stream of its own, and for row groups of a second one (host/rows/row_groups.h).
 #pragma once
 
 #include <memory>

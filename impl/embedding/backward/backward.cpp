@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "compute/non_finite.h"
 #include "core/error.h"
@@ -26,6 +27,21 @@ Backward::Backward(const StepContext& context, const LookupOptions& options, Upd
   }
   posted_.steps.reserve(context.model().tables.size());
   if (options.weight_gradient) weight_gradients_ = std::make_unique<WeightGradientState>(context);
+}
+
+void Backward::fork_plan() { plans_ahead_ = std::exchange(trains_, false) && plan_.fork(); }
+
+void Backward::plan_ahead(const InputExchange& input) noexcept {
+  if (!std::exchange(plans_ahead_, false)) return;
+  // No phase: the clock of operations counts what backward's wait for.
+  const core::TraceScope trace(context_.counters.track,
+                               kPhaseNames[static_cast<size_t>(Phase::kIndexPlan)]);
+  try {
+    update_.group(input.inbox(), context_.settings.step_after(context_.counters.steps.load()),
+                  plan_);
+  } catch (...) {  // backward says why
+    return;
+  }
 }
 
 void Backward::begin() {
@@ -204,6 +220,7 @@ bool Backward::write(const InputExchange& input, Finish how) {
 void Backward::post(const InputExchange& input, uint64_t lookup, Finish how) {
   posted_.packed = write(input, how);
   posted_.how = how;
+  trains_ = how != Finish::kSkip;
   const auto steps = context_.settings.step_after(context_.counters.steps.load());
   posted_.steps.assign(steps.begin(), steps.end());
   const PhaseTimer timer(context_.counters, Phase::kGradientExchange);
@@ -228,6 +245,7 @@ void Backward::receive(const InputExchange& input, uint64_t lookup, int64_t stre
                    posted_.packed ? Phase::kIndexPlan : Phase::kGradientExchange);
   if (posted_.packed) {  // while they travel
     update_.group(input.inbox(), posted_.steps, plan_);
+    plan_.join();
     timer.next(Phase::kGradientExchange);
   }
   const auto messages = exchange_.receive();

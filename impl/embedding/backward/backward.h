@@ -45,6 +45,17 @@ class Backward {
   void drop_weight_gradient() {
     if (weight_gradients_ != nullptr) weight_gradients_->ready = false;
   }
+  // Where the back end can do that, the index plan is built ahead: beside the lookup and what the caller does
+  // before backward. fork_plan(): the batch has arrived and is about to be looked up. plan_ahead(): the operations
+  // of the lookup were called.
+  //
+  // Lookups without training must not pay for it: the plan is built ahead if the batch before, of the same Lookup,
+  // went on to backward or accumulate. If the batch then does not, the time of its plan is lost, and the next
+  // batch's is not built ahead. If it cannot be built, backward tries again and says why.
+  void fork_plan();
+  void plan_ahead(const InputExchange& input) noexcept;
+  // Operations from now on may write where the ids of the batch are.
+  void end_plan() noexcept { plan_.end(); }
   // A batch was looked up: it has no gradients yet.
   void begin();
   // The gradient of an output, [rows, columns]: packed now or, with BORROW, read by write().
@@ -133,6 +144,8 @@ class Backward {
   bool laid_out_ = false;
   GradientPacking packing_;
   IndexPlan plan_;
+  bool trains_ = false;       // the last batch went on to backward or accumulate
+  bool plans_ahead_ = false;  // for the batch that is looked up
   // With a codec the exchange's buffer is this rank's own, as Forward's.
   Exchange exchange_;
   std::unique_ptr<WireCodec> codec_;  // null: gradients travel as they are

@@ -1,5 +1,7 @@
 #include "embedding/backward/index_plan.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -10,9 +12,21 @@ IndexPlan::IndexPlan(const Layout& layout, compute::Backend& backend)
       groups_(backend.rows().make_row_groups()),
       bags_(layout.parts_of(layout.rank()).size()) {
   parts_.reserve(bags_.size());
+  built_for_.reserve(bags_.size());
+}
+
+void IndexPlan::end() noexcept {
+  is_built_ = false;
+  try {
+    join();
+  } catch (...) {  // the device has failed: no operation takes place any more
+    return;
+  }
 }
 
 void IndexPlan::build(const Inbox& inbox, std::span<const uint8_t> wanted) {
+  if (is_built_ && std::ranges::equal(built_for_, wanted)) return;
+  is_built_ = false;
   blocks_.clear();
   parts_.clear();
   core::reserve_with_slack(blocks_, inbox.blocks_with_ids());  // the parts keep spans of it
@@ -51,6 +65,8 @@ void IndexPlan::build(const Inbox& inbox, std::span<const uint8_t> wanted) {
     }
   }
   groups_->build(parts_, inbox.weighted(), inbox.most_samples());
+  built_for_.assign(wanted.begin(), wanted.end());
+  is_built_ = true;
 }
 
 }  // namespace shardrec::embedding

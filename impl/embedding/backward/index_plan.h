@@ -1,7 +1,8 @@
 // Step 4 of the exchange: the occurrences of the rows of this rank's parts in one batch, grouped by
 // row (compute/row_groups.h).
 //
-// It knows bags, not where their gradients lie, so that it is built while the gradients travel.
+// It knows bags, not where their gradients lie: it is built while the gradients travel or, where the back end can
+// do that beside its other operations, as soon as the ids are there.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,15 @@ class IndexPlan {
   // Of the rank's own parts, in the order of Layout::parts_of().
   IndexPlan(const Layout& layout, compute::Backend& backend);
 
-  // Of the batch in the inbox. wanted: by part, does it take part? Throws UNSUPPORTED for 2^32 ids of
-  // a part and more.
+  // The batch has arrived. True: its plan may be built beside operations that are called from now on.
+  [[nodiscard]] bool fork() { return groups_->fork(); }
+  // Of the batch in the inbox, unless it was built so. wanted: by part, does it take part? Throws UNSUPPORTED for
+  // 2^32 ids of a part and more.
   void build(const Inbox& inbox, std::span<const uint8_t> wanted);
+  // Before operations that read the plan.
+  void join() { groups_->join(); }
+  // The batch is over: operations from now on may write where its ids are.
+  void end() noexcept;
   // As RowGroups says: how many rows a part has at most, how many in the memory of the back end, and whether
   // the host knows without a wait.
   int64_t most_rows(size_t part) const { return groups_->most_rows(part); }
@@ -41,7 +48,9 @@ class IndexPlan {
  private:
   const Layout& layout_;
   std::unique_ptr<compute::RowGroups> groups_;
-  std::vector<int64_t> bags_;  // by part
+  bool is_built_ = false;           // of the batch that has arrived,
+  std::vector<uint8_t> built_for_;  // with these parts, as build() was told
+  std::vector<int64_t> bags_;       // by part
   std::vector<compute::GroupedBlock> blocks_;
   std::vector<compute::GroupedPart> parts_;
 };

@@ -41,14 +41,14 @@ class Update {
  public:
   explicit Update(const StepContext& context);
 
-  // Builds the index plan that a step of these tables' settings needs: frozen tables have no rows.
-  // steps: by table. Needs no gradients.
+  // Builds the index plan that a step of these tables' settings needs, unless it was built so ahead: frozen tables
+  // have no rows. steps: by table. Needs no gradients.
   void group(const Inbox& inbox, std::span<const TableStep> steps, IndexPlan& plan);
   // Where the bodies of the gradient messages begin.
   std::span<const size_t> gradient_heads() const { return gradients_.heads(); }
-  // After group(): finds the gradients of the plan's rows, in messages, bodies and what is lent as
-  // ReceivedGradients::open takes them. owner_scale: of gradients that
-  // are divided late. The plan, the steps and the gradients stay where they are until the step is
+  // After group() and IndexPlan::join(): finds the gradients of the plan's rows, in messages, bodies
+  // and what is lent as ReceivedGradients::open takes them. owner_scale: of gradients that are
+  // divided late. The plan, the steps and the gradients stay where they are until the step is
   // taken. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed
   // then.
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,

@@ -33,6 +33,8 @@ class Results {
   }
   // Until they are there.
   void wait();
+  // What is enqueued in another stream from now on takes place when they are there. After send().
+  void hold_up(Stream& other) const { other.follow(there_); }
   // Would get() return at once?
   bool known();
   // Both at once, for what the host cannot go on without.

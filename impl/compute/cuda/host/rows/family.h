@@ -14,10 +14,13 @@ namespace shardrec::compute::cuda::host {
 
 class RowFamily final : public RowOperations {
  public:
-  explicit RowFamily(std::shared_ptr<Stream> stream) : stream_(std::move(stream)), rows_(stream_) {}
+  explicit RowFamily(std::shared_ptr<Stream> stream)
+      : stream_(std::move(stream)),
+        groups_stream_(std::make_shared<Stream>(stream_->device(), stream_->booked())),
+        rows_(stream_) {}
 
   std::unique_ptr<RowGroups> make_row_groups() override {
-    return std::make_unique<SortedRows>(stream_);
+    return std::make_unique<SortedRows>(groups_stream_, stream_);
   }
   void open_rows(std::span<const TouchedRows> shards) override { rows_.open(shards); }
   void sum_gradients(std::span<float* const> out) override { rows_.gradients(out); }
@@ -28,6 +31,7 @@ class RowFamily final : public RowOperations {
 
  private:
   std::shared_ptr<Stream> stream_;
+  std::shared_ptr<Stream> groups_stream_;  // of the row groups of all lookups
   RowUpdates rows_;
 };
 

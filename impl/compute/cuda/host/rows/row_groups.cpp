@@ -21,8 +21,10 @@ size_t bytes_of(size_t count, size_t size) {
 
 }  // namespace
 
-SortedRows::SortedRows(std::shared_ptr<Stream> stream)
+SortedRows::SortedRows(std::shared_ptr<Stream> stream, std::shared_ptr<Stream> operations)
     : stream_(std::move(stream)),
+      operations_(std::move(operations)),
+      fork_(stream_->device()),
       index_(stream_),
       arguments_(stream_),
       results_(stream_),
@@ -32,7 +34,41 @@ SortedRows::SortedRows(std::shared_ptr<Stream> stream)
       work_(make_memory(stream_)),
       room_(make_memory(stream_)) {}
 
+// Memory is given back in the order of its stream, behind the operations that read it.
+SortedRows::~SortedRows() {
+  try {
+    join();
+    fork_.record(*operations_);
+    stream_->follow(fork_);
+  } catch (const core::Error&) {  // the device has failed: no operation takes place any more
+    return;
+  }
+}
+
+bool SortedRows::fork() {
+  fork_.record(*operations_);
+  is_forked_ = true;
+  return true;
+}
+
 void SortedRows::build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) {
+  if (!std::exchange(is_forked_, false)) fork_.record(*operations_);
+  stream_->follow(fork_);
+  try {
+    enqueue(parts, weighted, most_samples);
+  } catch (...) {  // as far as it was enqueued, it reads the blocks
+    table().wait_for_stream(stream_->handle());
+    throw;
+  }
+  is_joined_ = false;
+}
+
+void SortedRows::join() {
+  is_forked_ = false;
+  if (!std::exchange(is_joined_, true)) results_.hold_up(*operations_);
+}
+
+void SortedRows::enqueue(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) {
   const auto blocks_per_feature = static_cast<uint32_t>(most_samples / kBlockSamples + 1);
   make_room(list(parts, blocks_per_feature), weighted);
 

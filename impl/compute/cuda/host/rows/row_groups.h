@@ -2,7 +2,11 @@
 // through over the parts. How many rows each part has, operations read on the device; the host does when it is
 // asked, once for all parts.
 //
-// Thread rule: that of the stream.
+// They are built in another stream than that of the back end's other operations, and all memory here is in its
+// order. The two streams wait for each other: a build for operations that have written the blocks, and have read
+// the groups before; operations that read the groups, or write to the memory of the blocks, for the build.
+//
+// Thread rule: that of the streams.
 #pragma once
 
 #include <memory>
@@ -18,10 +22,14 @@ namespace shardrec::compute::cuda::host {
 
 class SortedRows final : public RowGroups {
  public:
-  explicit SortedRows(std::shared_ptr<Stream> stream);
+  // stream: where groups are built; operations: the stream of what reads them.
+  SortedRows(std::shared_ptr<Stream> stream, std::shared_ptr<Stream> operations);
+  ~SortedRows() override;
 
+  [[nodiscard]] bool fork() override;
   // Bags are those of checked blocks. Does not wait.
   void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) override;
+  void join() override;
 
   int64_t most_rows(size_t part) const override { return parts_[part].occurrences; }
   const int64_t* row_count(size_t part) const override { return job_.row_counts + part; }
@@ -39,12 +47,17 @@ class SortedRows final : public RowGroups {
     uint64_t keys = 0;
   };
 
+  void enqueue(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples);
   Sizes list(std::span<const GroupedPart> parts, uint32_t blocks_per_feature);
   void make_room(const Sizes& sizes, bool weighted);
   // Waits.
   size_t rows_of(size_t part) { return static_cast<size_t>(results_.get<int64_t>()[part]); }
 
   std::shared_ptr<Stream> stream_;
+  std::shared_ptr<Stream> operations_;
+  Event fork_;              // in operations_
+  bool is_forked_ = false;  // for the next build
+  bool is_joined_ = true;   // operations_ is behind the last build
   BagIndex index_;
   Arguments arguments_;
   Results results_;
