@@ -182,6 +182,7 @@ double stat_of(embedding::Collection& tables, shardrec_stat stat, int32_t table)
   }
   const int64_t phase = int64_t{stat} - SHARDREC_STAT_SECONDS_ROUTE;
   if (phase >= 0 && phase < static_cast<int64_t>(embedding::kPhases)) {
+    tables.counters().start_clock();
     return tables.counters().seconds(static_cast<size_t>(phase));
   }
   return rank_stat(tables, stat);

@@ -59,6 +59,8 @@ class Backend {
   // those behind it did not take place.
   virtual void wait() = 0;
 
+  // Operations so far take place, also if nothing else is called: they may wait in a list until then.
+  virtual void submit() {}
   // A caller's stream (shardrec_lookup_set_stream): operations from now on take place behind what is in
   // it, or what the caller puts into it from now on behind the operations so far. The CPU's need neither.
   // Throws INVALID_ARGUMENT: no stream of the device.

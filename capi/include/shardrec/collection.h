@@ -50,8 +50,8 @@ typedef enum shardrec_stat {
   SHARDREC_STAT_SATURATED = 10, /* finite numbers beyond float16's range that this rank sent as +-65504
                                    (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not
                                    counted with a DEVICE other than the CPU. Since 0.2 */
-  /* In seconds. With a DEVICE other than the CPU those of its stream, from the first call on that reads
-   * one of them (or shardrec_counters_text): until then no clock holds the device up. */
+  /* In seconds. With a DEVICE other than the CPU those of its stream, from the first call of
+   * shardrec_collection_stat on that reads one of them: until then no clock takes time of its own. */
   SHARDREC_STAT_SECONDS_ROUTE = 101,           /* check and route ids (begin) */
   SHARDREC_STAT_SECONDS_INPUT_EXCHANGE = 102,  /* waiting for and copying ids */
   SHARDREC_STAT_SECONDS_INDEX_PLAN = 103,      /* grouping ids by row */

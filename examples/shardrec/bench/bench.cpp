@@ -33,12 +33,13 @@ class Bench {
       times.create = tables.create_seconds();
       times.ids = tables.ids();
       times.unique_rows = tables.unique_rows();
-      for (int64_t i = 0; i < kBenchWarmUp; ++i) tables.step(i);
+      const bool on_cpu = options_.tables_on.on_cpu();
+      for (int64_t i = 0; i < kBenchWarmUp; ++i) tables.step(i, false);
       if (options_.serve) {
         serve_bench_rounds(comm, rank, [&](int64_t steps) {
           times.steps.clear();
           times.calls = calls_during(comm, [&] {
-            for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i));
+            for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i, on_cpu));
           });
           print(comm, rank, times);
         });
@@ -47,15 +48,25 @@ class Bench {
       times.calls = calls_during(comm, [&] {
         run_bench_seconds(comm, rank, options_.seconds, [&] {
           const auto done = static_cast<int64_t>(times.steps.size());
-          times.steps.push_back(tables.step(kBenchWarmUp + done));
+          times.steps.push_back(tables.step(kBenchWarmUp + done, on_cpu));
         });
       });
+      if (!on_cpu) add_phases(tables, times.steps);
       times.destroy = tables.destroy();
       print(comm, rank, times);
     });
   }
 
  private:
+  // The phases of steps behind those that were timed, in which the device's clock did not run. Collective.
+  static void add_phases(BenchRank& tables, std::vector<StepTimes>& steps) {
+    constexpr size_t kSteps = 64;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      steps[i].phases =
+          i < kSteps ? tables.step(static_cast<int64_t>(i), true).phases : steps[i % kSteps].phases;
+    }
+  }
+
   // Of this process, while all ranks run the steps. Collective.
   template <class Steps>
   DeviceCalls calls_during(Comm& comm, const Steps& steps) {

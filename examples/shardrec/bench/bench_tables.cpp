@@ -112,9 +112,9 @@ void BenchRank::make_batches(const BenchOptions& options, int rank) {
   }
 }
 
-StepTimes BenchRank::step(int64_t number) {
+StepTimes BenchRank::step(int64_t number, bool with_phases) {
   const size_t batch = static_cast<size_t>(number) % batches_.size();
-  const BenchPhases before = phases();
+  const BenchPhases before = with_phases ? phases() : BenchPhases{};
   comm_.barrier();
 
   const double cpu = bench_cpu();
@@ -133,7 +133,7 @@ StepTimes BenchRank::step(int64_t number) {
                   .forward = t2 - t0,
                   .backward = t3 - t2,
                   .cpu = bench_cpu() - cpu,
-                  .phases = phases()};
+                  .phases = with_phases ? phases() : BenchPhases{}};
   for (size_t p = 0; p < before.size(); ++p) times.phases[p] -= before[p];
   return times;
 }

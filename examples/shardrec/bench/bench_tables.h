@@ -39,8 +39,9 @@ class BenchRank {
   // Collective: makes the tables and the batches that rotate.
   BenchRank(const BenchOptions& options, Comm& comm, int rank);
 
-  // Step `number`, begun by all ranks together. Collective.
-  StepTimes step(int64_t number);
+  // Step `number`, begun by all ranks together. with_phases: on a device, the first such step starts its clock, which
+  // takes time in all steps from then on. Collective.
+  StepTimes step(int64_t number, bool with_phases);
 
   // Seconds that making the model, the plan and the tables took.
   [[nodiscard]] double create_seconds() const { return create_seconds_; }

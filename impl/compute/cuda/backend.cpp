@@ -50,6 +50,7 @@ class DeviceBackend final : public Backend {
     stream_->wait();
     if (clock_.has_value()) clock_->read();
   }
+  void submit() override { stream_->submit(); }
   void follow_caller(int64_t stream) override { caller_order_.follow(stream, *stream_); }
   void hold_up_caller(int64_t stream) override { caller_order_.hold_up(stream, *stream_); }
   OperationClock* time_operations(std::span<std::atomic<int64_t>> nanoseconds) override {

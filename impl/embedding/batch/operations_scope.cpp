@@ -31,6 +31,7 @@ void OperationsScope::touches(const shardrec_tensor* tensor) {
 void OperationsScope::done() {
   if (on_host_) backend_.wait();
   if (on_device_) backend_.hold_up_caller(stream_);
+  if (!on_host_ && !on_device_) backend_.submit();
   done_ = true;
 }
 

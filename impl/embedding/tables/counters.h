@@ -58,12 +58,15 @@ struct Counters {
   // Ids that each rank has looked up, as far as this rank has heard.
   std::vector<std::atomic<int64_t>> looked_up;
   core::TraceTrack track;  // constant once the collection is in use
-  // The back end's, which adds to nanoseconds from the first seconds() on; null: the host's clock does.
+  // The back end's, which adds to nanoseconds from start_clock() on; null: the host's clock does.
   compute::OperationClock* clock = nullptr;
 
   double seconds(size_t phase) const {
-    if (clock != nullptr) clock->start();
     return static_cast<double>(nanoseconds[phase].load(std::memory_order_relaxed)) * 1e-9;
+  }
+  // A back end's clock counts from now on.
+  void start_clock() const {
+    if (clock != nullptr) clock->start();
   }
 
   // The most that a rank has looked up / the mean of all ranks; 1 before any lookup.

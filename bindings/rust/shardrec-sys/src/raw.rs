@@ -2635,8 +2635,8 @@ extern "C" {
     /// format (text/plain; version=0.0.4): families shardrec_\*, counters with the suffix _total, times in
     /// seconds, sizes in bytes. The names of families and phases, their labels and units: capi/NAMES.md. The
     /// time of phases is the host's, and of collections on a device that of its stream, from phase to phase
-    /// without what the caller's stream holds up, counted from the first call on that reads them (or
-    /// shardrec_collection_stat); the last phases count when they are over there. Families are
+    /// without what the caller's stream holds up, counted from the first
+    /// shardrec_collection_stat on that reads one; the last phases count when they are over there. Families are
     /// added by later releases and keep their names. out_text: freed by the caller. Errors: INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Not blocking; any thread, also while steps run. Since 0.1.
     pub fn shardrec_counters_text(out_text: *mut *mut c_char) -> shardrec_status;

@@ -45,6 +45,10 @@ void require_caller(shardrec_cuda_error error, int64_t stream, int32_t device) {
 Stream::Stream(int32_t device, BookedBytes booked)
     : device_(device), booked_(std::move(booked)), stream_(open_stream(device)) {}
 
+void Stream::submit() {
+  require(table().submit(handle()), core::sentence("begin the operations of device ", device_));
+}
+
 void Stream::wait() {
   require(table().wait_for_stream(handle()),
           core::sentence("finish the operations of device ", device_));

@@ -32,6 +32,9 @@ class Stream {
   const BookedBytes& booked() const noexcept { return booked_; }
   shardrec_cuda_stream* handle() const noexcept { return stream_.get(); }
 
+  // What was enqueued takes place. Operations, copies of what is kept and fills may wait in a list until this, or
+  // anything else, is called; an event is recorded behind them, and whoever asks for number() enqueues behind them.
+  void submit();
   // Returns when all that was enqueued is over.
   void wait();
   // Memory of devices, and pinned memory (memory.h), which stays as it is until the copy is over.

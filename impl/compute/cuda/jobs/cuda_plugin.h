@@ -95,7 +95,8 @@ typedef struct shardrec_cuda_table {
   shardrec_cuda_error (*release_pinned)(void *memory);
 
   shardrec_cuda_error (*create_stream)(int32_t device, shardrec_cuda_stream **out);
-  void (*destroy_stream)(shardrec_cuda_stream *stream);  // what it holds takes place still
+  void (*destroy_stream)(shardrec_cuda_stream *stream);         // what it holds takes place still
+  shardrec_cuda_error (*submit)(shardrec_cuda_stream *stream);  // operations (below) begin
   shardrec_cuda_error (*wait_for_stream)(shardrec_cuda_stream *stream);
 
   shardrec_cuda_error (*create_event)(int32_t device, shardrec_cuda_event **out);

@@ -113,6 +113,10 @@ void destroy_stream(shardrec_cuda_stream* stream) {
   delete stream;
 }
 
+shardrec_cuda_error submit(shardrec_cuda_stream* stream) {
+  return SubmittedStream(*stream).error();
+}
+
 shardrec_cuda_error wait_for_stream(shardrec_cuda_stream* stream) {
   const SubmittedStream submitted(*stream);
   if (submitted.error() != cudaSuccess) return submitted.error();
@@ -254,6 +258,7 @@ void add_runtime(shardrec_cuda_table& table) {
   table.release_pinned = release_pinned;
   table.create_stream = create_stream;
   table.destroy_stream = destroy_stream;
+  table.submit = submit;
   table.wait_for_stream = wait_for_stream;
   table.create_event = create_event;
   table.destroy_event = destroy_event;
