@@ -777,6 +777,30 @@ func (v NonFinite) String() string {
 	return "NonFinite(" + strconv.Itoa(int(v)) + ")"
 }
 
+// DeviceWait is the C API's shardrec_device_wait. How a thread waits for what a CUDA device computes
+// (DEVICE_WAIT).
+type DeviceWait int32
+
+// Values of DeviceWait.
+const (
+	// DeviceWaitSleep is SHARDREC_DEVICE_WAIT_SLEEP: until the driver wakes it; the processor does other work.
+	DeviceWaitSleep DeviceWait = 0
+	// DeviceWaitSpin is SHARDREC_DEVICE_WAIT_SPIN: it keeps asking, which takes a processor, and goes on
+	// earlier.
+	DeviceWaitSpin DeviceWait = 1
+)
+
+// String is the value's name, as options take it where it is an option's: such as "sleep".
+func (v DeviceWait) String() string {
+	switch v {
+	case DeviceWaitSleep:
+		return "sleep"
+	case DeviceWaitSpin:
+		return "spin"
+	}
+	return "DeviceWait(" + strconv.Itoa(int(v)) + ")"
+}
+
 // Unused is the C API's shardrec_unused. What becomes of DDP parameters that are not marked ready when a step
 // with sync ends.
 type Unused int32
@@ -1026,6 +1050,11 @@ const (
 	// DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids ([ErrInvalidBatch]) and dense inputs
 	// ([ErrInvalidArgument]).
 	OptionNonFinite Option = 411
+	// OptionDeviceWait is SHARDREC_OPTION_DEVICE_WAIT: i64, [DeviceWait]: how the host waits in a step for what
+	// it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no
+	// bit. Waits for all that a device has to do ([Collection.WaitDevice]) are as the program's
+	// cudaSetDeviceFlags() says. Since 0.2.
+	OptionDeviceWait Option = 412
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.
 	OptionBorrow Option = 500
@@ -1203,6 +1232,8 @@ func (v Option) String() string {
 		return "device"
 	case OptionNonFinite:
 		return "non_finite"
+	case OptionDeviceWait:
+		return "device_wait"
 	case OptionBorrow:
 		return "borrow"
 	case OptionWeightGradient:

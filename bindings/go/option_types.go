@@ -362,6 +362,15 @@ func (o *CollectionOptions) NonFinite(value NonFinite) *CollectionOptions {
 	return o
 }
 
+// DeviceWait sets DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a
+// DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all
+// that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says.
+// Since 0.2.
+func (o *CollectionOptions) DeviceWait(value DeviceWait) *CollectionOptions {
+	o.set(OptionDeviceWait, int64(value))
+	return o
+}
+
 // LookupOptions are options of a lookup. Unset ones, and all of nil, have their defaults.
 type LookupOptions struct{ settings }
 

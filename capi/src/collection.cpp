@@ -32,6 +32,8 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
   out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
   out.device = static_cast<int32_t>(options.i64(SHARDREC_OPTION_DEVICE));
   if (out.device >= 0) out.backend = "cuda";
+  const auto wait = options.choice<shardrec_device_wait>(SHARDREC_OPTION_DEVICE_WAIT);
+  if (wait == SHARDREC_DEVICE_WAIT_SPIN) out.device_wait = compute::HostWait::kSpin;
   if (const auto deduplicate = options.find_i64(SHARDREC_OPTION_DEDUPLICATE)) {
     out.deduplicate = *deduplicate != 0;
   }

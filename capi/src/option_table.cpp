@@ -93,6 +93,10 @@ constexpr std::array<Named, 3> kNonFinite = {{
     {SHARDREC_NON_FINITE_ERROR, "error"},
     {SHARDREC_NON_FINITE_SKIP, "skip"},
 }};
+constexpr std::array<Named, 2> kDeviceWaits = {{
+    {SHARDREC_DEVICE_WAIT_SLEEP, "sleep"},
+    {SHARDREC_DEVICE_WAIT_SPIN, "spin"},
+}};
 constexpr std::array<Named, 3> kUnused = {{
     {SHARDREC_UNUSED_ERROR, "error"},
     {SHARDREC_UNUSED_MARK, "mark"},
@@ -298,6 +302,7 @@ constexpr std::array kRows = {
     integer(KEY(HIERARCHICAL), kCollection, kSwitch, 0, 1, std::nullopt),
     integer(KEY(DEVICE), kCollection, "an integer in [-1, 1023]", -1, 1023, -1),
     choice(KEY(NON_FINITE), kNonFiniteKinds, kChoicesIn<kNonFinite>, SHARDREC_NON_FINITE_ALLOW),
+    choice(KEY(DEVICE_WAIT), kCollection, kChoicesIn<kDeviceWaits>, SHARDREC_DEVICE_WAIT_SLEEP),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),

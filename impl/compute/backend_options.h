@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "compute/booked_memory.h"
+#include "compute/host_wait.h"
 #include "core/threads.h"
 
 namespace shardrec::compute {
@@ -16,6 +17,8 @@ struct BackendOptions {
   bool peers_in_process = false;
   // The collection has no other rank: nobody else follows the back end's marks.
   bool alone = false;
+  // Of what a step waits for, where it computes on a device.
+  HostWait wait = HostWait::kSleep;
   // Bytes of what its operations, and those who use its memory, have allocated, but for tables; null: nobody counts.
   BookedBytes booked = nullptr;
 };

@@ -66,6 +66,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
                           .device = options_.device,
                           .peers_in_process = in_process,
                           .alone = in_process && size == 1,
+                          .wait = options_.device_wait,
                           .booked = counters_.buffer_bytes});
     bodies_ = comm::make_carrier(*backend_);
     ordered_ = std::make_unique<OrderedChannel>(std::move(channel), size, *bodies_);

@@ -173,6 +173,8 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   tables.device(1).non_finite(SHARDREC_NON_FINITE_SKIP);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_SKIP);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_DEVICE), 1);
+  tables.device_wait("spin");
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_DEVICE_WAIT), SHARDREC_DEVICE_WAIT_SPIN);
   tables.forward_compression("int8").backward_compression(SHARDREC_COMPRESSION_FLOAT16);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_SEED), 5);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_THREADS), 3);

@@ -19,6 +19,8 @@ struct Counts {
   int64_t launches = 0;
   int64_t copies = 0;
   int64_t calls = 0;  // of the runtime: those, and events; a few depend on how quick the device is
+  int64_t event_waits = 0;
+  int64_t spinning_waits = 0;  // among them
   int64_t plugin_waits = 0;
   int64_t plugin_launches = 0;
   int64_t plugin_calls = 0;
@@ -41,6 +43,7 @@ class StepCounts : public DeviceTest {
     stream_waits_ = of_plugin<int64_t()>("simt_stream_waits");
     if (stream_waits_ == nullptr) GTEST_SKIP() << "only CUDA on the CPU counts calls";
     event_waits_ = of_plugin<int64_t()>("simt_event_waits");
+    spinning_waits_ = of_plugin<int64_t()>("simt_spinning_waits");
     launches_ = of_plugin<int64_t()>("simt_launches");
     copies_ = of_plugin<int64_t()>("simt_copies");
     calls_ = of_plugin<int64_t()>("simt_calls");
@@ -53,13 +56,16 @@ class StepCounts : public DeviceTest {
             .launches = launches_(),
             .copies = copies_(),
             .calls = calls_(),
+            .event_waits = event_waits_(),
+            .spinning_waits = spinning_waits_(),
             .plugin_waits = of_plugin_itself.waits,
             .plugin_launches = of_plugin_itself.launches,
             .plugin_calls = of_plugin_itself.calls};
   }
 
   // Of steps of a table on device 0 that `ranks` ranks of this process share by rows.
-  Counts of_a_step(int ranks, bool deduplicate = false) {
+  Counts of_a_step(int ranks, bool deduplicate = false,
+                   shardrec_device_wait wait = SHARDREC_DEVICE_WAIT_SLEEP) {
     constexpr int64_t kSteps = 4;
     Batch batch;
     if (deduplicate) {
@@ -85,8 +91,9 @@ class StepCounts : public DeviceTest {
       model.add_feature(model.add_table("t", kRows, kDim), "f");
       const auto plan = shardrec::Plan::collective(
           comm, model, shardrec::PlanOptions().sharding(SHARDREC_SHARDING_ROW_WISE));
-      shardrec::Collection tables(comm, model, plan,
-                                  shardrec::CollectionOptions().device(0).deduplicate(deduplicate));
+      shardrec::Collection tables(
+          comm, model, plan,
+          shardrec::CollectionOptions().device(0).deduplicate(deduplicate).device_wait(wait));
       shardrec::Lookup step(tables);
       const auto out = matrix_at(outputs[static_cast<size_t>(comm.rank())]->data(), true);
       const auto take_steps = [&] {
@@ -121,7 +128,9 @@ class StepCounts : public DeviceTest {
     return {.waits = each(after.waits - before.waits - ranks),
             .launches = each(after.launches - before.launches),
             .copies = each(after.copies - before.copies),
-            .calls = each(after.calls - before.calls - ranks)};
+            .calls = each(after.calls - before.calls - ranks),
+            .event_waits = each(after.event_waits - before.event_waits),
+            .spinning_waits = each(after.spinning_waits - before.spinning_waits)};
   }
 
   static void expect(const Counts& counted, const Counts& most) {
@@ -130,6 +139,7 @@ class StepCounts : public DeviceTest {
 
   int64_t (*stream_waits_)() = nullptr;
   int64_t (*event_waits_)() = nullptr;
+  int64_t (*spinning_waits_)() = nullptr;
   int64_t (*launches_)() = nullptr;
   int64_t (*copies_)() = nullptr;
   int64_t (*calls_)() = nullptr;
@@ -144,6 +154,16 @@ TEST_F(StepCounts, OfOneRank) {
 // One wait more: for the check of what the other rank has sent.
 TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
   expect(of_a_step(2), Counts{.waits = 2, .launches = 30, .copies = 10, .calls = 125});
+}
+
+// Option DEVICE_WAIT: all that a step waits for is an event, which says how.
+TEST_F(StepCounts, AStepWaitsAsTheCollectionIsTold) {
+  const Counts asleep = of_a_step(2);
+  EXPECT_EQ(asleep.event_waits, 2);
+  EXPECT_EQ(asleep.spinning_waits, 0);
+  const Counts spinning = of_a_step(2, false, SHARDREC_DEVICE_WAIT_SPIN);
+  EXPECT_EQ(spinning.event_waits, 2);
+  EXPECT_EQ(spinning.spinning_waits, 2);
 }
 
 // Two waits more: for how many different ids each block has, and for the check of the codes that arrive.

@@ -167,6 +167,13 @@ typedef enum shardrec_non_finite {
   SHARDREC_NON_FINITE_FORCE_32 = 0x7fffffff
 } shardrec_non_finite;
 
+/* How a thread waits for what a CUDA device computes (DEVICE_WAIT). */
+typedef enum shardrec_device_wait {
+  SHARDREC_DEVICE_WAIT_SLEEP = 0, /* until the driver wakes it; the processor does other work */
+  SHARDREC_DEVICE_WAIT_SPIN = 1, /* it keeps asking, which takes a processor, and goes on earlier */
+  SHARDREC_DEVICE_WAIT_FORCE_32 = 0x7fffffff
+} shardrec_device_wait;
+
 /* What becomes of DDP parameters that are not marked ready when a step with sync ends. */
 typedef enum shardrec_unused {
   SHARDREC_UNUSED_ERROR = 0, /* shardrec_ddp_wait is INVALID_STATE on all ranks and names one */
@@ -307,6 +314,11 @@ typedef enum shardrec_option {
                                        gradients, see shardrec_ddp_wait; not with
                                        DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids
                                        (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT) */
+  SHARDREC_OPTION_DEVICE_WAIT = 412, /* i64, shardrec_device_wait: how the host waits in a step for what
+                                        it must know of a DEVICE that is not the CPU, and for memory
+                                        that the device reads; default SLEEP. Of no bit. Waits for all
+                                        that a device has to do (shardrec_collection_wait_device) are
+                                        as the program's cudaSetDeviceFlags() says. Since 0.2 */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

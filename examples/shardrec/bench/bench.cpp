@@ -163,6 +163,7 @@ void add_shape_options(CLI::App* command, BenchOptions& o) {
   add_device_option(command, o.device,
                     std::string(kTablesOnHelp) +
                         ". On a device the batches, outputs and gradients are there too");
+  add_device_wait_option(command, o.device_wait);
   command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
       ->check(CLI::Range(1, 4096));
   command

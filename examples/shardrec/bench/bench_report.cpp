@@ -141,6 +141,7 @@ std::string bench_report(const BenchOptions& options, const std::vector<RankTime
   json["row_statistics"] = options.row_statistics;
   json["borrow"] = options.borrow;
   json["device"] = options.device;
+  json["device_wait"] = options.device_wait;
   json["threads"] = options.threads;
   json["ranks"] = options.ranks;
   json["sharding"] = options.sharding;

@@ -41,6 +41,7 @@ Collection make_tables(const BenchOptions& options, Comm& comm, int64_t device) 
   if (options.threads > 0) tables.threads(options.threads);
   tables.output_dtype(options.output_dtype)
       .device(device)
+      .device_wait(options.device_wait)
       .forward_compression(options.forward_compression)
       .backward_compression(options.backward_compression);
   const Model model = make_model(options);

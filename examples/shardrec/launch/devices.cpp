@@ -43,6 +43,16 @@ CLI::Option* add_device_option(CLI::App* command, std::string& device, const std
       ->capture_default_str();
 }
 
+CLI::Option* add_device_wait_option(CLI::App* command, std::string& wait) {
+  return command
+      ->add_option(
+          "--device-wait", wait,
+          "How a rank waits in a step for its device: sleep, or spin: it takes a processor "
+          "and goes on earlier")
+      ->check(CLI::IsMember({"sleep", "spin"}))
+      ->capture_default_str();
+}
+
 TablesOn::TablesOn(const std::string& device) {
   if (device == kCpu) return;
   const auto found = nlohmann::json::parse(capabilities_json());

@@ -15,6 +15,8 @@ namespace shardrec::cli {
 
 // Adds --device, whose text is checked as far as no device is needed for it.
 CLI::Option* add_device_option(CLI::App* command, std::string& device, const std::string& meaning);
+// Adds --device-wait: sleep or spin, what SHARDREC_OPTION_DEVICE_WAIT takes as text.
+CLI::Option* add_device_wait_option(CLI::App* command, std::string& wait);
 // What it means to ranks.
 inline constexpr const char* kTablesOnHelp =
     "Where the tables are: cpu, cuda:N, or cuda: the ranks of a machine take its CUDA devices in "

@@ -27,6 +27,7 @@ Collection make_tables(Comm& comm, int rank, const TrainOptions& options, const 
   CollectionOptions tables;
   tables.seed(static_cast<int64_t>(options.seed))
       .device(options.tables_on.device_of(group_of(options), rank))
+      .device_wait(options.device_wait)
       .gradient_divisor(SHARDREC_DIVISOR_NONE)
       .forward_compression(options.forward_compression)
       .backward_compression(options.backward_compression);

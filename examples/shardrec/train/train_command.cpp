@@ -47,6 +47,7 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
       ->check(CLI::IsMember(engine_names()))
       ->capture_default_str();
   add_device_option(command, o.device, kTablesOnHelp);
+  add_device_wait_option(command, o.device_wait);
   command
       ->add_option(
           "--sharding", o.sharding,

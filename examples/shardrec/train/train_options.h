@@ -17,6 +17,7 @@ struct TrainOptions {
   int ranks_per_node = 0;  // 0: all on one node
   std::string engine = "local";
   std::string device = "cpu";
+  std::string device_wait = "sleep";
   TablesOn tables_on;  // what device means here
   std::string forward_compression = "none";
   std::string backward_compression = "none";

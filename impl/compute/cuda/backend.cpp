@@ -30,7 +30,7 @@ class DeviceBackend final : public Backend {
         stream_(std::move(stream)),
         peers_in_process_(options.peers_in_process),
         marks_(*stream_, options.alone),
-        caller_order_(stream_->device()),
+        caller_order_(*stream_),
         memory_(make_memory(stream_)),
         host_memory_(book(make_pinned_memory(), options.booked)),
         cpu_(make_cpu_backend(cpu_kernels(), options.threads, host_memory_, host_memory_)),
@@ -80,8 +80,8 @@ class DeviceBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
-  return std::make_unique<DeviceBackend>(std::make_shared<Stream>(options.device, options.booked),
-                                         options);
+  return std::make_unique<DeviceBackend>(
+      std::make_shared<Stream>(options.device, options.booked, options.wait), options);
 }
 
 }  // namespace shardrec::compute::cuda

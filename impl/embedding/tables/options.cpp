@@ -8,8 +8,8 @@ std::vector<comm::SharedValue> shared_options(const CollectionOptions& options) 
   // Every option is named here, so that a new one does not compile before it is decided on.
   // Thanks to the canonical order of sums, no bit depends on those that are left out.
   const auto& [seed, threads, divisor, divisor_value, lookups, output_dtype, deduplicate,
-               hierarchical, forward_compression, backward_compression, non_finite, backend,
-               device] = options;
+               hierarchical, forward_compression, backward_compression, non_finite, backend, device,
+               device_wait] = options;
   return {
       {"option SEED", static_cast<uint64_t>(seed)},
       {"option GRADIENT_DIVISOR", static_cast<uint64_t>(divisor)},

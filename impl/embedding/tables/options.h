@@ -32,6 +32,7 @@ struct CollectionOptions {
   // is meant, where the back end is one of devices.
   std::string_view backend = compute::default_backend();
   int32_t device = -1;
+  compute::HostWait device_wait = compute::HostWait::kSleep;
 
   bool on_host() const { return compute::backend_named(backend).on_host; }
 };

@@ -11,10 +11,12 @@ namespace simt {
 
 class Event {
  public:
-  Event(int device, bool timed) : device_(device), timed_(timed) {}
+  Event(int device, bool timed, bool spins) : device_(device), timed_(timed), spins_(spins) {}
 
   int device() const noexcept { return device_; }
   bool is_timed() const noexcept { return timed_; }
+  // Without cudaEventBlockingSync.
+  bool spins() const noexcept { return spins_; }
   // The last one; none before the first cudaEventRecord().
   RecordingPointer recording() noexcept;
   void set_recording(RecordingPointer recording) noexcept;
@@ -22,6 +24,7 @@ class Event {
  private:
   const int device_;
   const bool timed_;
+  const bool spins_;
   QuietMutex mutex_;
   RecordingPointer recording_;
 };

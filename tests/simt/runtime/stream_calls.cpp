@@ -9,6 +9,7 @@ namespace {
 
 std::atomic<int64_t> stream_waits{0};
 std::atomic<int64_t> event_waits{0};
+std::atomic<int64_t> spinning_waits{0};
 std::atomic<int64_t> early_elapsed_times{0};
 
 cudaError_t create_stream(cudaStream_t* handle, unsigned flags) {
@@ -63,6 +64,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 int64_t simt_stream_waits(void) { return simt::stream_waits.load(); }
 
 int64_t simt_event_waits(void) { return simt::event_waits.load(); }
+
+int64_t simt_spinning_waits(void) { return simt::spinning_waits.load(); }
 
 int64_t simt_early_elapsed_times(void) { return simt::early_elapsed_times.load(); }
 
@@ -127,7 +130,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
       return cudaErrorInvalidValue;
     }
     *event = simt::add_event(std::make_unique<simt::Event>(simt::current_device(),
-                                                           (flags & cudaEventDisableTiming) == 0));
+                                                           (flags & cudaEventDisableTiming) == 0,
+                                                           (flags & cudaEventBlockingSync) == 0));
     return cudaSuccess;
   });
 }
@@ -164,7 +168,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     if (const cudaError_t error = simt::event_of(handle, event); error != cudaSuccess) return error;
     const simt::RecordingPointer recording = event->recording();
     if (recording) {
-      if (!recording->is_known_over()) simt::event_waits.fetch_add(1);
+      if (!recording->is_known_over()) {
+        simt::event_waits.fetch_add(1);
+        simt::spinning_waits.fetch_add(event->spins() ? 1 : 0);
+      }
       recording->will_be_known_over();
       recording->wait();
     }

@@ -343,6 +343,16 @@ pub const SHARDREC_NON_FINITE_ERROR: shardrec_non_finite = shardrec_non_finite(1
 pub const SHARDREC_NON_FINITE_SKIP: shardrec_non_finite = shardrec_non_finite(2);
 const _: () = assert!(core::mem::size_of::<shardrec_non_finite>() == 4);
 
+/// How a thread waits for what a CUDA device computes (DEVICE_WAIT).
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_device_wait(pub u32);
+/// until the driver wakes it; the processor does other work
+pub const SHARDREC_DEVICE_WAIT_SLEEP: shardrec_device_wait = shardrec_device_wait(0);
+/// it keeps asking, which takes a processor, and goes on earlier
+pub const SHARDREC_DEVICE_WAIT_SPIN: shardrec_device_wait = shardrec_device_wait(1);
+const _: () = assert!(core::mem::size_of::<shardrec_device_wait>() == 4);
+
 /// What becomes of DDP parameters that are not marked ready when a step with sync ends.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -477,6 +487,8 @@ pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
 pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 /// i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
+/// i64, shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2
+pub const SHARDREC_OPTION_DEVICE_WAIT: shardrec_option = shardrec_option(412);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 /// i64, 0 or 1; 1: backward computes the gradients of the ids' weights; the same on all ranks; default 0

@@ -971,6 +971,42 @@ impl NonFinite {
     }
 }
 
+/// How a thread waits for what a CUDA device computes (DEVICE_WAIT).
+/// The C API's `shardrec_device_wait`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DeviceWait {
+    /// `SHARDREC_DEVICE_WAIT_SLEEP`: until the driver wakes it; the processor does other work.
+    Sleep,
+    /// `SHARDREC_DEVICE_WAIT_SPIN`: it keeps asking, which takes a processor, and goes on earlier.
+    Spin,
+}
+
+impl DeviceWait {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_device_wait {
+        match self {
+            DeviceWait::Sleep => sys::SHARDREC_DEVICE_WAIT_SLEEP,
+            DeviceWait::Spin => sys::SHARDREC_DEVICE_WAIT_SPIN,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_device_wait) -> Option<DeviceWait> {
+        match raw {
+            sys::SHARDREC_DEVICE_WAIT_SLEEP => Some(DeviceWait::Sleep),
+            sys::SHARDREC_DEVICE_WAIT_SPIN => Some(DeviceWait::Spin),
+            _ => None,
+        }
+    }
+}
+
 /// What becomes of DDP parameters that are not marked ready when a step with sync ends.
 /// The C API's `shardrec_unused`.
 #[non_exhaustive]
@@ -1271,6 +1307,11 @@ pub enum OptionKey {
     /// other than the CPU. DDP: of reduced gradients, see [`DdpExchange::wait`](crate::DdpExchange::wait); not with DDP_STEP_IN_BACKWARD. SCORER:
     /// ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
     NonFinite,
+    /// `SHARDREC_OPTION_DEVICE_WAIT`: i64, shardrec_device_wait: how the host waits in a step for what it must know
+    /// of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all
+    /// that a device has to do ([`Collection::wait_device`](crate::Collection::wait_device)) are as the program's cudaSetDeviceFlags() says.
+    /// Since 0.2.
+    DeviceWait,
     /// `SHARDREC_OPTION_BORROW`: i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until
     /// backward has returned; default 0.
     Borrow,
@@ -1410,6 +1451,7 @@ impl OptionKey {
             OptionKey::Hierarchical => sys::SHARDREC_OPTION_HIERARCHICAL,
             OptionKey::Device => sys::SHARDREC_OPTION_DEVICE,
             OptionKey::NonFinite => sys::SHARDREC_OPTION_NON_FINITE,
+            OptionKey::DeviceWait => sys::SHARDREC_OPTION_DEVICE_WAIT,
             OptionKey::Borrow => sys::SHARDREC_OPTION_BORROW,
             OptionKey::WeightGradient => sys::SHARDREC_OPTION_WEIGHT_GRADIENT,
             OptionKey::DdpAverage => sys::SHARDREC_OPTION_DDP_AVERAGE,
@@ -1487,6 +1529,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_HIERARCHICAL => Some(OptionKey::Hierarchical),
             sys::SHARDREC_OPTION_DEVICE => Some(OptionKey::Device),
             sys::SHARDREC_OPTION_NON_FINITE => Some(OptionKey::NonFinite),
+            sys::SHARDREC_OPTION_DEVICE_WAIT => Some(OptionKey::DeviceWait),
             sys::SHARDREC_OPTION_BORROW => Some(OptionKey::Borrow),
             sys::SHARDREC_OPTION_WEIGHT_GRADIENT => Some(OptionKey::WeightGradient),
             sys::SHARDREC_OPTION_DDP_AVERAGE => Some(OptionKey::DdpAverage),

@@ -1,7 +1,7 @@
 // Made by bindings/tools/option_classes.py from bindings/shardrec.i; do not edit.
 //! A type per kind of options.
 
-use crate::enums::{Balance, Compression, DdpOrder, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
+use crate::enums::{Balance, Compression, DdpOrder, DeviceWait, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
 use crate::options::{Settings, Value};
 
 /// Options of the optimizer of tables. Unset ones have their defaults.
@@ -421,6 +421,15 @@ impl CollectionOptions {
     #[must_use]
     pub fn non_finite(mut self, value: NonFinite) -> Self {
         self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
+        self
+    }
+
+    /// DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not
+    /// the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do
+    /// (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2.
+    #[must_use]
+    pub fn device_wait(mut self, value: DeviceWait) -> Self {
+        self.0.set(OptionKey::DeviceWait, Value::Integer(value.value()));
         self
     }
 }

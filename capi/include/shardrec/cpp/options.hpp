@@ -199,6 +199,9 @@ class CollectionOptions : public detail::OptionsOf<CollectionOptions, SHARDREC_O
   }
   CollectionOptions &hierarchical(bool on) { return with(SHARDREC_OPTION_HIERARCHICAL, on); }
   CollectionOptions &device(int64_t number) { return with(SHARDREC_OPTION_DEVICE, number); }
+  CollectionOptions &device_wait(const Choice<shardrec_device_wait> &wait) {
+    return with(SHARDREC_OPTION_DEVICE_WAIT, wait);
+  }
   CollectionOptions &non_finite(const Choice<shardrec_non_finite> &choice) {
     return with(SHARDREC_OPTION_NON_FINITE, choice);
   }

@@ -46,7 +46,7 @@ class Arguments {
   static constexpr size_t kAlignment = 16;
   struct Room {
     explicit Room(const std::shared_ptr<Stream>& stream)
-        : on_device(make_memory(stream)), read(stream->device()) {}
+        : on_device(make_memory(stream)), read(*stream) {}
     PinnedRoom memory;
     Buffer on_device;
     Event read;

@@ -13,7 +13,8 @@ namespace shardrec::compute::cuda::host {
 // device, and DEVICE_ERROR.
 class CallerOrder {
  public:
-  explicit CallerOrder(int32_t device) : of_caller_(device), for_caller_(device) {}
+  // stream: of the library.
+  explicit CallerOrder(const Stream& stream) : of_caller_(stream), for_caller_(stream) {}
 
   // What is enqueued in the stream from now on takes place behind what the caller's holds.
   void follow(int64_t caller, Stream& stream) {

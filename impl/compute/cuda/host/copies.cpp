@@ -37,7 +37,7 @@ void copy_on_cpu(const RowTensor& to, const RowTensor& from) {
 // Thread rule: one thread at a time.
 class Copier {
  public:
-  explicit Copier(int32_t device) : stream_(device), caller_order_(device) {}
+  explicit Copier(int32_t device) : stream_(device), caller_order_(stream_) {}
 
   // Throws before anything is enqueued where it is no stream of the device.
   void follow_caller(int64_t stream) { caller_order_.follow(stream, stream_); }

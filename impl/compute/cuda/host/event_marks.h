@@ -11,8 +11,8 @@ namespace shardrec::compute::cuda::host {
 
 class EventMark final : public Mark {
  public:
-  // set_in: the stream that it is always set in.
-  EventMark(int32_t device, const Stream& set_in) : event_(device), set_in_(&set_in) {}
+  // stream: the one that it is always set in.
+  explicit EventMark(const Stream& stream) : event_(stream), set_in_(&stream) {}
 
   int32_t device() const noexcept override { return event_.device(); }
   void wait() const noexcept override { table().wait_for_event(event_.handle()); }
@@ -33,7 +33,7 @@ class EventMarks final : public Marks {
   // wait for those of the stream.
   EventMarks(Stream& stream, bool alone) : stream_(stream), alone_(alone) {}
 
-  std::shared_ptr<Mark> make() override { return std::make_shared<EventMark>(stream_.device(), stream_); }
+  std::shared_ptr<Mark> make() override { return std::make_shared<EventMark>(stream_); }
   void set(Mark& mark) override {
     if (!alone_) static_cast<EventMark&>(mark).event().record(stream_);
   }

@@ -7,7 +7,7 @@
 namespace shardrec::compute::cuda::host {
 
 Results::Results(std::shared_ptr<Stream> stream)
-    : stream_(std::move(stream)), on_device_(make_memory(stream_)), there_(stream_->device()) {}
+    : stream_(std::move(stream)), on_device_(make_memory(stream_)), there_(*stream_) {}
 
 void* Results::begin_bytes(size_t bytes, uint8_t byte) {
   on_host_.resize(bytes);

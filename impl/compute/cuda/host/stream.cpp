@@ -21,9 +21,11 @@ shardrec_cuda_stream* open_stream(int32_t device) {
   return stream;
 }
 
-shardrec_cuda_event* make_event(int32_t device) {
+shardrec_cuda_event* make_event(int32_t device, HostWait host_wait) {
   shardrec_cuda_event* event = nullptr;
-  require(table().create_event(device, &event), core::sentence("make an event of device ", device));
+  const int32_t spins = host_wait == HostWait::kSpin ? 1 : 0;
+  require(table().create_event(device, spins, &event),
+          core::sentence("make an event of device ", device));
   return event;
 }
 
@@ -42,8 +44,11 @@ void require_caller(shardrec_cuda_error error, int64_t stream, int32_t device) {
 
 }  // namespace
 
-Stream::Stream(int32_t device, BookedBytes booked)
-    : device_(device), booked_(std::move(booked)), stream_(open_stream(device)) {}
+Stream::Stream(int32_t device, BookedBytes booked, HostWait host_wait)
+    : device_(device),
+      booked_(std::move(booked)),
+      host_wait_(host_wait),
+      stream_(open_stream(device)) {}
 
 void Stream::submit() {
   require(table().submit(handle()), core::sentence("begin the operations of device ", device_));
@@ -74,7 +79,8 @@ void Stream::follow(const Event& event) {
           core::sentence("wait on device ", device_, " for operations of device ", event.device()));
 }
 
-Event::Event(int32_t device) : device_(device), event_(make_event(device)) {}
+Event::Event(int32_t device, HostWait host_wait)
+    : device_(device), event_(make_event(device, host_wait)) {}
 
 void Event::record(const Stream& stream) {
   require(table().record(handle(), stream.handle()),

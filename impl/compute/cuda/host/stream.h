@@ -9,6 +9,7 @@
 
 #include "compute/booked_memory.h"
 #include "compute/cuda/host/plugin.h"
+#include "compute/host_wait.h"
 
 namespace shardrec::compute::cuda::host {
 
@@ -25,17 +26,19 @@ class Event;
 class Stream {
  public:
   // Throws also UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such device), OUT_OF_MEMORY.
-  // booked: what memory.h allocates for it; null: nobody counts.
-  explicit Stream(int32_t device, BookedBytes booked = nullptr);
+  // booked: what memory.h allocates for it; null: nobody counts. host_wait: of events that are made for it.
+  explicit Stream(int32_t device, BookedBytes booked = nullptr,
+                  HostWait host_wait = HostWait::kSleep);
 
   int32_t device() const noexcept { return device_; }
   const BookedBytes& booked() const noexcept { return booked_; }
+  HostWait host_wait() const noexcept { return host_wait_; }
   shardrec_cuda_stream* handle() const noexcept { return stream_.get(); }
 
   // What was enqueued takes place. Operations, copies of what is kept and fills may wait in a list until this, or
   // anything else, is called; an event is recorded behind them, and whoever asks for number() enqueues behind them.
   void submit();
-  // Returns when all that was enqueued is over.
+  // Returns when all that was enqueued is over. How it waits is the program's affair (cudaSetDeviceFlags()).
   void wait();
   // Memory of devices, and pinned memory (memory.h), which stays as it is until the copy is over.
   void copy(void* to, const void* from, size_t bytes);
@@ -51,13 +54,16 @@ class Stream {
  private:
   int32_t device_;
   BookedBytes booked_;
+  HostWait host_wait_;
   std::unique_ptr<shardrec_cuda_stream, StreamDeleter> stream_;
 };
 
 // A place in a stream. One that was never recorded is over.
 class Event {
  public:
-  explicit Event(int32_t device);
+  explicit Event(int32_t device, HostWait host_wait = HostWait::kSleep);
+  // Of the stream's device, waited for as the stream says.
+  explicit Event(const Stream& stream) : Event(stream.device(), stream.host_wait()) {}
 
   int32_t device() const noexcept { return device_; }
   void record(const Stream& stream);

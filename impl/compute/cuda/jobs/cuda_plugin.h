@@ -99,7 +99,8 @@ typedef struct shardrec_cuda_table {
   shardrec_cuda_error (*submit)(shardrec_cuda_stream *stream);  // operations (below) begin
   shardrec_cuda_error (*wait_for_stream)(shardrec_cuda_stream *stream);
 
-  shardrec_cuda_error (*create_event)(int32_t device, shardrec_cuda_event **out);
+  // spins: a host that waits for the event keeps asking, 0: it sleeps.
+  shardrec_cuda_error (*create_event)(int32_t device, int32_t spins, shardrec_cuda_event **out);
   void (*destroy_event)(shardrec_cuda_event *event);
   // The event is where the stream is now; waiting for one that was never recorded returns at once.
   shardrec_cuda_error (*record)(shardrec_cuda_event *event, shardrec_cuda_stream *stream);

@@ -123,13 +123,12 @@ shardrec_cuda_error wait_for_stream(shardrec_cuda_stream* stream) {
   return waited(cudaStreamSynchronize(stream->commands.stream()));
 }
 
-// A host that waits for an event sleeps: training has other work for the processors.
 shardrec_cuda_error make_event(int32_t device, unsigned flags, shardrec_cuda_event** out) {
   *out = nullptr;
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return current.error();
   cudaEvent_t event = nullptr;
-  const cudaError_t error = called(cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync));
+  const cudaError_t error = called(cudaEventCreateWithFlags(&event, flags));
   if (error != cudaSuccess) return error;
   *out = new (std::nothrow) shardrec_cuda_event{device, event};
   if (*out != nullptr) return cudaSuccess;
@@ -137,12 +136,13 @@ shardrec_cuda_error make_event(int32_t device, unsigned flags, shardrec_cuda_eve
   return cudaErrorMemoryAllocation;
 }
 
-shardrec_cuda_error create_event(int32_t device, shardrec_cuda_event** out) {
-  return make_event(device, cudaEventDisableTiming, out);
+shardrec_cuda_error create_event(int32_t device, int32_t spins, shardrec_cuda_event** out) {
+  const unsigned waits = spins != 0 ? cudaEventDefault : cudaEventBlockingSync;
+  return make_event(device, cudaEventDisableTiming | waits, out);
 }
 
 shardrec_cuda_error create_timed_event(int32_t device, shardrec_cuda_event** out) {
-  return make_event(device, 0, out);
+  return make_event(device, cudaEventBlockingSync, out);
 }
 
 shardrec_cuda_error milliseconds_between(shardrec_cuda_event* first, shardrec_cuda_event* second,

@@ -39,6 +39,8 @@ SIMT_VISIBLE void simt_go_on(void);
 SIMT_VISIBLE int64_t simt_stream_waits(void);
 SIMT_VISIBLE int64_t simt_event_waits(void);
 SIMT_VISIBLE int64_t simt_launches(void);
+// Of simt_event_waits(), those for events without cudaEventBlockingSync.
+SIMT_VISIBLE int64_t simt_spinning_waits(void);
 SIMT_VISIBLE int64_t simt_copies(void);
 // Calls of the runtime that used a device, launches among them.
 SIMT_VISIBLE int64_t simt_calls(void);

@@ -54,7 +54,7 @@ RowTransfers::RowTransfers(std::shared_ptr<Stream> stream, TransferOperations& h
       host_(host),
       arguments_(stream_),
       rows_(make_memory(stream_)),
-      halves_{Half{{}, Event(stream_->device())}, Half{{}, Event(stream_->device())}} {}
+      halves_{Half{{}, Event(*stream_)}, Half{{}, Event(*stream_)}} {}
 
 void RowTransfers::to_host(std::span<const RowTransfer> transfers) {
   for (const RowTransfer& transfer : transfers) {
