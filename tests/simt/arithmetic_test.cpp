@@ -174,6 +174,25 @@ TEST_P(Atomics, NoUpdateIsLost) {
   EXPECT_EQ(cells.exchanged_sum + cells.last, unsigned{kThreads * (kThreads + 1) / 2});
   EXPECT_EQ(cells.chain, 1U + 2 * kThreads);
 }
+
+// A block that waits for one that has taken its number before, whichever that is, does not wait for ever.
+__global__ void pass_on(unsigned* begun, uint64_t* words) {
+  const unsigned number = atomicAdd(begun, 1U);
+  uint64_t before = number == 0 ? 1 : 0;
+  while (before == 0) before = simt::load_relaxed(words + number - 1);
+  simt::store_relaxed(words + number, before + number);
+  __threadfence();
+}
+
+TEST_P(Atomics, WordsAreSeenByBlocksThatBeganLater) {
+  constexpr unsigned kBlocks = 50;
+  Queue queue;
+  unsigned* begun = queue.upload(std::vector<unsigned>{0});
+  uint64_t* words = queue.upload(std::vector<uint64_t>(kBlocks));
+  queue.run(pass_on, kBlocks, 1, 0, begun, words);
+  const std::vector<uint64_t> told = queue.download(words, kBlocks);
+  for (uint64_t i = 0; i < kBlocks; ++i) EXPECT_EQ(told[i], 1 + i * (i + 1) / 2) << i;
+}
 SIMT_IN_EACH_ORDER(Atomics);
 
 // ---- loads and stores with hints

@@ -9,12 +9,13 @@ namespace shardrec::compute::cuda::host {
 Results::Results(std::shared_ptr<Stream> stream)
     : stream_(std::move(stream)), on_device_(make_memory(stream_)), there_(*stream_) {}
 
-void* Results::begin_bytes(size_t bytes, uint8_t byte) {
+void* Results::begin_bytes(size_t bytes, uint8_t byte, size_t work_bytes) {
   on_host_.resize(bytes);
-  void* const room = on_device_.resize(bytes);
-  require(table().fill(stream_->handle(), room, byte, bytes),
-          core::sentence("clear results on device ", stream_->device()));
   bytes_ = bytes;
+  const size_t all = work_bytes == 0 ? bytes : work_at() + work_bytes;
+  void* const room = on_device_.resize(all);
+  require(table().fill(stream_->handle(), room, byte, all),
+          core::sentence("clear results on device ", stream_->device()));
   return room;
 }
 

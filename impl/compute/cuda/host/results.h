@@ -18,11 +18,13 @@ class Results {
   explicit Results(std::shared_ptr<Stream> stream);
 
   // Room on the device for `count` results, every byte of which is `byte`: for operations that are
-  // enqueued behind this call.
+  // enqueued behind this call. So are work_bytes bytes more, for these operations alone: work().
   template <class T>
-  T* begin(size_t count, uint8_t byte) {
-    return static_cast<T*>(begin_bytes(count * sizeof(T), byte));
+  T* begin(size_t count, uint8_t byte, size_t work_bytes = 0) {
+    return static_cast<T*>(begin_bytes(count * sizeof(T), byte, work_bytes));
   }
+  // 8-byte aligned.
+  std::byte* work() { return on_device_.data() + work_at(); }
   // Has them copied to the host, behind what is enqueued.
   void send();
   // Waits until they are there: valid until the next begin(). After send().
@@ -46,7 +48,8 @@ class Results {
   }
 
  private:
-  void* begin_bytes(size_t bytes, uint8_t byte);
+  void* begin_bytes(size_t bytes, uint8_t byte, size_t work_bytes);
+  size_t work_at() const { return (bytes_ + 7) / 8 * 8; }
   const std::byte* get_bytes();
 
   std::shared_ptr<Stream> stream_;

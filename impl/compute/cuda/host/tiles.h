@@ -19,10 +19,12 @@ class Tiles {
     first_.push_back(first_.back() + std::max(tiles, least));
   }
 
+  int64_t count() const { return first_.back(); }  // of all lists
+
   size_t bytes() const { return Arguments::bytes_of<int64_t>(first_.size()); }  // of arguments
   shardrec_cuda_tiles add_to(Arguments& arguments) const {
     return {.first = arguments.add(std::span<const int64_t>(first_)),
-            .count = first_.back(),
+            .count = count(),
             .lists = static_cast<int32_t>(first_.size() - 1)};
   }
 

@@ -2,7 +2,9 @@
 // (tests/simt).
 //
 // Rules that both keep: shared memory is dynamic only, and asked for by shared<T>(); blocks have
-// kThreads threads in one dimension; no thread waits for another block; no atomic operation on floats.
+// kThreads threads in one dimension; no atomic operation on floats; no thread waits for another block but those of
+// a chained scan (chained_scan.h), which wait only for blocks that have begun before theirs: any other may not begin
+// before the waiting one ends, here and on the host.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -65,6 +67,24 @@ SHARDREC_DEVICE int anew(int number) {
 #endif
   return number;
 }
+
+// Loads and stores of words that other blocks store and load at the same time: a word is seen as a whole, and says
+// nothing about any other.
+#if defined(__CUDACC__)
+SHARDREC_DEVICE uint64_t load_relaxed(const uint64_t* word) {
+  uint64_t value;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+SHARDREC_DEVICE void store_relaxed(uint64_t* word, uint64_t value) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+#else
+SHARDREC_DEVICE uint64_t load_relaxed(const uint64_t* word) { return simt::load_relaxed(word); }
+SHARDREC_DEVICE void store_relaxed(uint64_t* word, uint64_t value) {
+  simt::store_relaxed(word, value);
+}
+#endif
 
 // Blocks that have a thread for each of so many things.
 constexpr int64_t blocks_for(int64_t things) { return (things + kThreads - 1) / kThreads; }

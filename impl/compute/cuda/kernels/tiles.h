@@ -15,11 +15,15 @@ struct Tile {
   int64_t begin;  // its first item, among those of the list
 };
 
-// The tile of this block of threads. All threads of the block call it.
-SHARDREC_DEVICE Tile own_tile(const shardrec_cuda_tiles& tiles) {
-  const int64_t number = blockIdx.x;
+// Tile `number` of those of all lists. All lanes of the warp call it.
+SHARDREC_DEVICE Tile tile_at(const shardrec_cuda_tiles& tiles, int64_t number) {
   const int32_t list = last_start(tiles.first, tiles.lists, number);
   return {.list = list, .begin = (number - tiles.first[list]) * kTile};
+}
+
+// The tile of this block of threads.
+SHARDREC_DEVICE Tile own_tile(const shardrec_cuda_tiles& tiles) {
+  return tile_at(tiles, blockIdx.x);
 }
 
 // Item k of this thread, counted from the tile's first one.

@@ -26,7 +26,21 @@ T update_atomically(T* at, Combine combine) noexcept {
   return old;
 }
 
+// What PTX has as ld.relaxed and st.relaxed.
+template <class T>
+T load_relaxed(const T* at) noexcept {
+  return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+template <class T>
+void store_relaxed(T* at, std::type_identity_t<T> value) noexcept {
+  __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
 }  // namespace simt
+
+// Keeps the compiler from moving loads and stores over it. There is nothing else to do: the blocks of a launch run one
+// after the other, on one thread.
+inline void __threadfence() noexcept { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 template <simt::Added T>
 T atomicAdd(T* at, std::type_identity_t<T> value) noexcept {
