@@ -56,7 +56,7 @@ TEST_F(BagIndexOnDevice, SaysWhereTheBagsOfEveryBlockBegin) {
   compute::cuda::host::BagIndex index(stream_);
   for (int repeat = 0; repeat < 3; ++repeat) {
     std::deque<Block> blocks;
-    for (const int64_t samples : {0, 1, 700, 0, 33, 256, 255, 0}) {
+    for (const int64_t samples : {0, 1, 700, 0, 33, 2047, 2048, 2049, 9000, 0}) {
       blocks.emplace_back(*this, random, samples, uniform(random, 0, 1) == 1,
                           samples == 33 ? 0 : uniform(random, 1, 3));
     }

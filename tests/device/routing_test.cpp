@@ -6,14 +6,16 @@
 #include "compute/backend.h"
 #include "compute/cpu/backend.h"
 #include "compute/cpu/kernels/dispatch.h"
-#include "compute/cuda/host/routing/id_routing.h"
+#include "compute/cuda/host/routing/family.h"
 #include "device/device_arrays.h"
 #include "device/routed_features.h"
 
 namespace shardrec::test {
 namespace {
 
+using compute::BagLengths;
 using compute::CheckedIds;
+using compute::CheckedLengths;
 using compute::WrittenBlocks;
 
 class RoutingOnDevice : public DeviceTest {
@@ -86,9 +88,14 @@ class RoutingOnDevice : public DeviceTest {
         ASSERT_TRUE(same(on_device[f].interval_of, features_[f].interval_of())) << "feature " << f;
       }
     }
+    forget();
+  }
+
+  void forget() {
     features_.clear();
     blocks_ = 0;
   }
+  size_t blocks() const { return blocks_; }
 
   compute::cuda::host::IdRouting& routing() {
     if (routing_ == nullptr) routing_ = std::make_unique<compute::cuda::host::IdRouting>(stream_);
@@ -97,6 +104,9 @@ class RoutingOnDevice : public DeviceTest {
 
   Random random_{11};
   std::deque<RoutedFeature> features_;
+  core::Threads threads_{1};
+  std::unique_ptr<compute::Backend> cpu_ =
+      compute::make_cpu_backend(compute::cpu_kernels(), threads_);
 
  private:
   static bool good(const std::vector<CheckedIds>& checked) {
@@ -154,9 +164,6 @@ class RoutingOnDevice : public DeviceTest {
   size_t bytes_ = 0;
   std::vector<PlacedRoom> rooms_;
   std::optional<Array> messages_there_;
-  core::Threads threads_{1};
-  std::unique_ptr<compute::Backend> cpu_ =
-      compute::make_cpu_backend(compute::cpu_kernels(), threads_);
   std::unique_ptr<compute::cuda::host::IdRouting> routing_;
 };
 
@@ -190,6 +197,15 @@ TEST_F(RoutingOnDevice, CountsBeforeItWritesWhatWasNotCounted) {
     add(shape);
   }
   compare(false);
+}
+
+// More bags than a tile of strips has.
+TEST_F(RoutingOnDevice, HoldsForManyStrips) {
+  for (const TableCut cut : {TableCut::kWhole, TableCut::kEven}) {
+    add({.cut = cut, .bags = int64_t{SHARDREC_CUDA_TILE} * SHARDREC_CUDA_STRIP + 70, .longest = 1});
+    add({.cut = cut, .bags = 2 * SHARDREC_CUDA_TILE + 1, .longest = 2});
+  }
+  compare();
 }
 
 // Ids of tiles behind the first one, bags that go on over many ids, chunks inside of bags.
@@ -229,6 +245,150 @@ TEST_F(RoutingOnDevice, TheFirstWrongIdOfEachFeatureIsTold) {
     ASSERT_NO_FATAL_FAILURE(compare());
   }
   EXPECT_GT(wrong_features, 30);
+}
+
+// A batch whose features are one list, as the caller gives it.
+class BatchRoutingOnDevice : public RoutingOnDevice {
+ protected:
+  template <class Integer>
+  struct Given {
+    // All features' lengths, one behind another, or offsets.
+    Given(BatchRoutingOnDevice& test, bool are_offsets) {
+      Integer end = 0;
+      if (are_offsets) values.push_back(0);
+      for (const RoutedFeature& feature : test.features_) {
+        features.push_back({.are_offsets = are_offsets,
+                            .first = std::ssize(values) - (are_offsets ? 1 : 0),
+                            .bags = feature.shape().bags});
+        bags += feature.lengths().size();
+        for (const uint32_t length : feature.lengths()) {
+          end += static_cast<Integer>(length);
+          values.push_back(are_offsets ? end : static_cast<Integer>(length));
+        }
+        const auto ids = feature.ids();
+        const size_t size = feature.shape().reads_64 ? sizeof(int64_t) : sizeof(int32_t);
+        const auto own = ids.last(static_cast<size_t>(feature.count()) * size);
+        batch.insert(batch.end(), own.begin(), own.end());
+      }
+      for (BagLengths& feature : features) feature.most = int64_t{end};
+      batch_ids = int64_t{end};
+    }
+
+    std::vector<Integer> values;
+    std::vector<BagLengths> features;
+    size_t bags = 0;
+    std::vector<std::byte> batch;
+    int64_t batch_ids = 0;
+  };
+
+  // Counts a batch here, or there. What is read of its lengths goes to out.
+  template <class Integer>
+  bool count(compute::RoutingOperations& routing, const Given<Integer>& given, const void* values,
+             const void* ids, uint32_t* out) {
+    lengths_ = given.features;
+    checked_lengths_.assign(lengths_.size(), {});
+    checked_.assign(lengths_.size(), {});
+    counts_.assign(blocks(), {});
+    routed_.clear();
+    for (size_t f = 0; f < lengths_.size(); ++f) {
+      const RoutedFeature& feature = features_[f];
+      lengths_[f].given = {values, sizeof(Integer) == sizeof(int64_t)};
+      lengths_[f].out = out;
+      RoutedIds& routed = routed_.emplace_back(feature.view(ids, nullptr, out, nullptr, nullptr));
+      routed.first = routed.count = 0;
+      out += feature.lengths().size();
+    }
+    const compute::BatchLengths batch{lengths_, checked_lengths_, given.batch_ids};
+    return routing.count_batch(batch, routed_, checked_, counts_);
+  }
+
+  template <class Integer>
+  void compare(const Given<Integer>& given) {
+    std::vector<uint32_t> out(given.bags, 5);
+    Array out_there(*this, out.data(), out.size() * sizeof(uint32_t));
+    Array ids_there(*this, given.batch.data(), given.batch.size());
+    Array there(*this, given.values.data(), given.values.size() * sizeof(Integer));
+    const bool counted =
+        count(cpu_->routing(), given, given.values.data(), given.batch.data(), out.data());
+    const auto lengths = checked_lengths_;
+    const auto counts = counts_;
+    auto* const read = static_cast<uint32_t*>(out_there.data());
+    ASSERT_EQ(count(family(), given, there.data(), ids_there.data(), read), counted);
+    for (size_t f = 0; f < lengths.size(); ++f) {
+      ASSERT_EQ(checked_lengths_[f].wrong.position, lengths[f].wrong.position) << f;
+      if (lengths[f].wrong.position >= 0) continue;
+      ASSERT_EQ(checked_lengths_[f].sum, lengths[f].sum) << f;
+    }
+    if (!counted) return;
+    ASSERT_EQ(DeviceTest::read(read, out.size()), out);
+    for (size_t b = 0; b < counts.size(); ++b) {
+      ASSERT_EQ(counts_[b].ids, counts[b].ids) << "block " << b;
+      ASSERT_EQ(counts_[b].bags, counts[b].bags) << "block " << b;
+    }
+  }
+
+  // Features of one type of ids, of some tiles.
+  void add_features(bool reads_64, std::initializer_list<TableCut> cuts) {
+    for (const TableCut cut : cuts) {
+      for (const int64_t bags :
+           {int64_t{1}, int64_t{0}, cut == TableCut::kMany ? 70 : kTile + 77}) {
+        add({.cut = cut,
+             .bags = bags,
+             .longest = bags == 1 ? 5000 : 3,
+             .reads_64 = reads_64,
+             .policy = SHARDREC_OUT_OF_RANGE_CLAMP,
+             .wrong_ids = 1});
+      }
+    }
+  }
+
+  template <class Integer>
+  void compare_all(bool are_offsets) {
+    const Given<Integer> good(*this, are_offsets);
+    ASSERT_NO_FATAL_FAILURE(compare(good));
+    ASSERT_GT(good.batch_ids, 0);
+    // Neither lengths that do not add up to the ids, nor wrong ones, have ids counted.
+    for (const int64_t more : {-1, 1}) {
+      Given<Integer> other = good;
+      other.batch_ids += more;
+      ASSERT_NO_FATAL_FAILURE(compare(other));
+    }
+    for (const size_t at : {size_t{1}, good.values.size() - 1}) {
+      Given<Integer> wrong = good;
+      wrong.values[at] = -1;
+      ASSERT_NO_FATAL_FAILURE(compare(wrong));
+    }
+    ASSERT_NO_FATAL_FAILURE(compare(good));  // nothing is left of them
+  }
+
+  static constexpr int64_t kTile = SHARDREC_CUDA_TILE;
+  compute::cuda::host::RoutingFamily& family() {
+    if (family_ == nullptr) family_ = std::make_unique<compute::cuda::host::RoutingFamily>(stream_);
+    return *family_;
+  }
+
+  std::vector<BagLengths> lengths_;
+  std::vector<CheckedLengths> checked_lengths_;
+  std::vector<RoutedIds> routed_;
+  std::vector<CheckedIds> checked_;
+  std::vector<BlockCount> counts_;
+  std::unique_ptr<compute::cuda::host::RoutingFamily> family_;
+};
+
+TEST_F(BatchRoutingOnDevice, CountsAsTheCpuWhileItReadsTheLengths) {
+  using enum TableCut;
+  for (const bool reads_64 : {false, true}) {
+    add_features(reads_64, {kEven, kWhole});
+    ASSERT_NO_FATAL_FAILURE(compare_all<int32_t>(reads_64));
+    ASSERT_NO_FATAL_FAILURE(compare_all<int64_t>(!reads_64));
+    forget();
+    add_features(reads_64, {kWhole});
+    ASSERT_NO_FATAL_FAILURE(compare_all<int32_t>(!reads_64));
+    forget();
+    add_features(reads_64, {kMany});
+    ASSERT_NO_FATAL_FAILURE(compare_all<int64_t>(reads_64));
+    forget();
+  }
 }
 
 }  // namespace

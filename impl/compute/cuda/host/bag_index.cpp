@@ -24,44 +24,49 @@ BagIndex::BagIndex(std::shared_ptr<Stream> stream)
     : stream_(std::move(stream)),
       arguments_(stream_),
       lists_(make_memory(stream_)),
-      sums_(make_memory(stream_)),
-      room_(make_memory(stream_)) {}
+      zeros_(make_memory(stream_)) {}
 
 std::span<const IndexedBags> BagIndex::run(std::span<const Bags* const> blocks) {
+  list(blocks);
+  if (const size_t bytes = zero_bytes(); bytes != 0) {
+    std::byte* const zeros = zeros_.resize(bytes);
+    require(table().fill(stream_->handle(), zeros, 0, bytes),
+            core::sentence("index bags on device ", stream_->device()));
+    enqueue(zeros);
+  }
+  return indexed_;
+}
+
+std::span<const IndexedBags> BagIndex::list(std::span<const Bags* const> blocks) {
   indexed_.clear();
   blocks_.clear();
-  first_length_.assign(1, 0);
+  tiles_.clear();
   size_t numbers = 0;
   for (const Bags* bags : blocks) numbers += 2 * static_cast<size_t>(bags->bags) + 1;
-  uint32_t* list = lists_.resize_as<uint32_t>(numbers).data();
+  uint32_t* at = lists_.resize_as<uint32_t>(numbers).data();
   for (const Bags* bags : blocks) {
-    uint32_t* const first_id = list;
+    uint32_t* const first_id = at;
     uint32_t* const sample = first_id + bags->bags + 1;
-    list = sample + bags->bags;
+    at = sample + bags->bags;
     indexed_.push_back({.first_id = first_id, .sample = sample});
     blocks_.push_back({.bags = on_device(*bags), .first_id = first_id, .sample = sample});
     // A block without bags may have no list of lengths either.
     const bool sparse = bags->bags == 0 || bags->sparse_lengths != nullptr;
-    first_length_.push_back(first_length_.back() + (sparse ? bags->bags : bags->samples));
+    tiles_.add(sparse ? bags->bags : bags->samples);
   }
-  if (first_length_.back() == 0) return indexed_;
-  arguments_.begin(Arguments::bytes_of<shardrec_cuda_bag_index>(blocks_.size()) +
-                   Arguments::bytes_of<int64_t>(first_length_.size()));
-  shardrec_cuda_bag_indexing job{
-      .blocks = arguments_.add(std::span<const shardrec_cuda_bag_index>(blocks_)),
-      .first_length = arguments_.add(std::span<const int64_t>(first_length_)),
-      .count = std::ssize(blocks_),
-      .lengths = first_length_.back(),
-      .sums = sums_.resize_as<uint64_t>(static_cast<size_t>(first_length_.back()) + 1).data()};
-  arguments_.send();
-  const auto index = [&] {
-    require(table().index_bags(stream_->handle(), &job),
-            core::sentence("index bags on device ", stream_->device()));
-  };
-  index();  // how much room it takes
-  job.room = room_.resize(job.room_bytes);
-  index();
   return indexed_;
+}
+
+void BagIndex::enqueue(std::byte* zeros) {
+  if (tiles_.count() == 0) return;
+  arguments_.begin(Arguments::bytes_of<shardrec_cuda_bag_index>(blocks_.size()) + tiles_.bytes());
+  const shardrec_cuda_bag_indexing job{
+      .blocks = arguments_.add(std::span<const shardrec_cuda_bag_index>(blocks_)),
+      .tiles = tiles_.add_to(arguments_),
+      .scan = scan_at(zeros)};
+  arguments_.send();
+  require(table().index_bags(stream_->handle(), &job),
+          core::sentence("index bags on device ", stream_->device()));
 }
 
 }  // namespace shardrec::compute::cuda::host

@@ -11,6 +11,8 @@
 
 #include "compute/bags.h"
 #include "compute/cuda/host/arguments.h"
+#include "compute/cuda/host/scans.h"
+#include "compute/cuda/host/tiles.h"
 
 namespace shardrec::compute::cuda::host {
 
@@ -30,15 +32,19 @@ class BagIndex {
   // Enqueued when the call returns; valid until the next call, in the order of the stream. The bags are
   // those of checked blocks.
   std::span<const IndexedBags> run(std::span<const Bags* const> blocks);
+  // The same in two halves: where the lists will be; and what makes them, with zeros that the caller has cleared for
+  // it.
+  std::span<const IndexedBags> list(std::span<const Bags* const> blocks);
+  size_t zero_bytes() const { return tiles_.count() == 0 ? 0 : scan_bytes(tiles_.count()); }
+  void enqueue(std::byte* zeros);
 
  private:
   std::shared_ptr<Stream> stream_;
   Arguments arguments_;
   Buffer lists_;
-  Buffer sums_;
-  Buffer room_;
+  Buffer zeros_;
   std::vector<shardrec_cuda_bag_index> blocks_;
-  std::vector<int64_t> first_length_;
+  Tiles tiles_;
   std::vector<IndexedBags> indexed_;
 };
 

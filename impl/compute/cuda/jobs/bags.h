@@ -3,6 +3,9 @@
 
 #include <stdint.h>
 
+#include "compute/cuda/jobs/scans.h"
+#include "compute/cuda/jobs/tiles.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -31,15 +34,11 @@ typedef struct shardrec_cuda_bag_index {
   uint32_t *sample;    // [bags]; null: not wanted
 } shardrec_cuda_bag_index;
 
-// Lists of a call that indexes bags, and its room.
+// tiles: of the lengths of each block.
 typedef struct shardrec_cuda_bag_indexing {
-  const shardrec_cuda_bag_index *blocks;  // [count]
-  const int64_t *first_length;  // [count + 1]: lengths of the blocks before each, and of all
-  int64_t count;
-  int64_t lengths;  // of all blocks
-  uint64_t *sums;   // [lengths + 1]
-  void *room;       // room_bytes; null: room_bytes is set, and nothing else is done
-  uint64_t room_bytes;
+  const shardrec_cuda_bag_index *blocks;
+  shardrec_cuda_tiles tiles;
+  shardrec_cuda_scan scan;
 } shardrec_cuda_bag_indexing;
 
 #ifdef __cplusplus
@@ -48,5 +47,5 @@ typedef struct shardrec_cuda_bag_indexing {
 
 // The operations, each with what it takes behind its stream; and the functions that load their kernels.
 #define SHARDREC_CUDA_BAGS_OPERATIONS(OPERATION) \
-  OPERATION(index_bags, shardrec_cuda_bag_indexing *indexing)
+  OPERATION(index_bags, const shardrec_cuda_bag_indexing *indexing)
 #define SHARDREC_CUDA_BAGS_LOADERS(LOADER) LOADER(load_bag_index)

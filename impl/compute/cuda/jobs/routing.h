@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "compute/cuda/jobs/bags.h"
+#include "compute/cuda/jobs/scans.h"
 #include "compute/cuda/jobs/tiles.h"
 
 #ifdef __cplusplus
@@ -114,19 +115,15 @@ typedef struct shardrec_cuda_repeated_ids {
   uint32_t last_slot;
   uint32_t *slots;
   int64_t count;
-  uint32_t *places;  // [count]
-  uint32_t
-      *firsts_before;  // [count]: ids at their places, in this block and those before; may wrap
+  uint32_t *places;         // [count]
+  uint32_t *firsts_before;  // [count]: ids at their places before each
 } shardrec_cuda_repeated_ids;
 
 typedef struct shardrec_cuda_repeat_search {
   const shardrec_cuda_repeated_ids *blocks;
   shardrec_cuda_tiles tiles;  // of the ids of each block
-  uint32_t *firsts_before;    // [ids], of all blocks, one behind another
-  int64_t ids;
+  shardrec_cuda_scan scan;
   uint64_t *unique;  // by block, zeros before: how many different ids it has
-  void *room;        // room_bytes; null: room_bytes is set, and nothing else is done
-  uint64_t room_bytes;
 } shardrec_cuda_repeat_search;
 
 // The different ids of a block, and codes for all, written into its message.
@@ -214,15 +211,22 @@ typedef struct shardrec_cuda_routed_ids {
   const shardrec_cuda_written_block *blocks;  // [block_count]; only read where they are written
   int64_t strips;                             // at least one
   uint64_t *strip_sums;                       // [strips + 1]: of the strips before each
-  uint64_t *block_sums;  // [block_count][strips] + 1: of intervals, in each block and strip
+  uint64_t *block_sums;  // [block_count][strips]: of intervals, of the strips before each
   shardrec_cuda_block_place *places;  // [strips][block_count]; null: in shared memory
 } shardrec_cuda_routed_ids;
 
-// The ids and the bags of a block are what lies between two sums.
+// The ids and the bags of a block that holds a feature whole are what lies between two sums.
 typedef struct shardrec_cuda_block_total {
-  const uint64_t *begin;  // null: nothing
+  const uint64_t *begin;  // null: it holds none
   const uint64_t *end;
 } shardrec_cuda_block_total;
+
+// A block that holds some intervals of a feature: what the feature's strips have counted for it.
+typedef struct shardrec_cuda_strips_of_block {
+  uint64_t *sums;  // [strips]
+  int64_t strips;
+  int64_t number;  // of the block
+} shardrec_cuda_strips_of_block;
 
 typedef struct shardrec_cuda_id_routing {
   const shardrec_cuda_routed_ids *features;
@@ -233,22 +237,23 @@ typedef struct shardrec_cuda_id_routing {
   // Of the ids of each feature without intervals; behind a reading of lengths, of all ids in one list.
   shardrec_cuda_tiles tiles;
   uint64_t *strip_sums;  // [strips + 1]: of all features
-  uint64_t *block_sums;  // [block_sum_count + 1]: of all features
-  int64_t block_sum_count;
-  // Counted: by feature, zeros before, with the ids out of range as a sum; by block.
+  // Counted: by feature, zeros before, with the ids out of range as a sum; by block, zeros before.
   shardrec_cuda_checked_list *checked;
-  const shardrec_cuda_block_total *totals;
+  const shardrec_cuda_block_total *totals;  // by block
   uint64_t *counts;
   int64_t block_count;
-  // Only counted, behind a reading of the lengths whose results the host does not know yet: ids are those of
-  // the whole batch in each feature, and where its own begin follows from the lengths. Nothing is counted
-  // unless these are good and add up to all_ids. Null: ids are the feature's.
-  const shardrec_cuda_checked_list *lengths;  // by feature
-  int32_t are_offsets;
+  shardrec_cuda_tiles bag_tiles;  // of the bags of each feature, one at least
+  const shardrec_cuda_strips_of_block *strips_of_blocks;
+  shardrec_cuda_tiles sum_tiles;  // of the strips of each of these blocks
+  shardrec_cuda_scan scan;        // of the tiles of bags
+  shardrec_cuda_scan sum_scan;    // of the tiles of strips
+  // Only where lengths are read on the way, and the host does not know them yet: ids are those of the whole batch in
+  // each feature, and where its own begin follows from the lengths. Nothing is counted unless these are good and
+  // add up to all_ids. Null: lengths are there, and ids are the feature's.
+  const shardrec_cuda_bag_lengths *given;  // by feature; all offsets, or none
+  shardrec_cuda_checked_list *lengths;     // by feature, zeros before
   int64_t all_ids;
   uint32_t *lengths_are_good;
-  void *room;  // room_bytes; null: room_bytes is set, and nothing else is done
-  uint64_t room_bytes;
 } shardrec_cuda_id_routing;
 
 #ifdef __cplusplus
@@ -261,9 +266,9 @@ typedef struct shardrec_cuda_id_routing {
 #define SHARDREC_CUDA_ROUTING_OPERATIONS(OPERATION)                              \
   OPERATION(read_lengths, const shardrec_cuda_length_reading *reading)           \
   OPERATION(sort_samples, shardrec_cuda_sample_sorting *sorting)                 \
-  OPERATION(count_ids, shardrec_cuda_id_routing *routing)                        \
+  OPERATION(count_ids, const shardrec_cuda_id_routing *routing)                  \
   OPERATION(write_ids, const shardrec_cuda_id_routing *routing)                  \
-  OPERATION(find_repeats, shardrec_cuda_repeat_search *search)                   \
+  OPERATION(find_repeats, const shardrec_cuda_repeat_search *search)             \
   OPERATION(write_dictionaries, const shardrec_cuda_dictionary_writing *writing) \
   OPERATION(check_bags, const shardrec_cuda_bag_check *check)                    \
   OPERATION(expand_ids, const shardrec_cuda_id_expansion *expansion)

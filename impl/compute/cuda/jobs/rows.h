@@ -5,6 +5,7 @@
 
 #include "compute/cuda/jobs/column_maps.h"
 #include "compute/cuda/jobs/elements.h"
+#include "compute/cuda/jobs/scans.h"
 #include "compute/cuda/jobs/tiles.h"
 
 #ifdef __cplusplus
@@ -54,7 +55,8 @@ typedef struct shardrec_cuda_row_grouping {
   int64_t occurrences;              // of all parts, as all lists below have them
   int32_t key_bits;                 // at least 1
   int32_t weighted;
-  void *keys;  // then, in place, as uint32_t: rows before each occurrence
+  shardrec_cuda_scan scan;  // of the tiles of parts
+  void *keys;
   void *values;
   void *sorted_keys;
   void *sorted_values;  // those of a batch without weights are `bags`

@@ -1,51 +1,23 @@
-// Where the bags of blocks begin: a scan over all of their lengths, a thread for each.
+// Where the bags of blocks begin: a scan over the lengths of each block.
 #pragma once
 
 #include "compute/cuda/jobs/bags.h"
 #include "compute/cuda/kernels/bags_and_ids.h"
+#include "compute/cuda/kernels/chained_scan.h"
 
 namespace shardrec::compute::cuda {
 
-// The block of length `number` among those of all blocks.
-SHARDREC_DEVICE int64_t block_of(const shardrec_cuda_bag_indexing& job, int64_t number) {
-  int64_t first = 0;
-  int64_t end = job.count;
-  while (end - first > 1) {
-    const int64_t middle = first + (end - first) / 2;
-    if (job.first_length[middle] <= number) {
-      first = middle;
-    } else {
-      end = middle;
-    }
-  }
-  return first;
+SHARDREC_DEVICE int64_t lengths_of(const shardrec_cuda_bags& bags) {
+  return bags.sparse_lengths != nullptr ? bags.bags : bags.samples;
 }
 
 SHARDREC_DEVICE uint32_t length_at(const shardrec_cuda_bags& bags, int64_t i) {
   return bags.sparse_lengths != nullptr ? bags.sparse_lengths[i].count : bags.dense_lengths[i];
 }
 
-SHARDREC_KERNEL(8) read_bag_lengths(shardrec_cuda_bag_indexing job) {
-  const int64_t number = grid_thread_index();
-  if (number > job.lengths) return;
-  if (number == job.lengths) {
-    job.sums[number] = 0;
-    return;
-  }
-  const int64_t block = block_of(job, number);
-  job.sums[number] =
-      bag_with_ids(length_at(job.blocks[block].bags, number - job.first_length[block]));
-}
-
-// sums: of the lengths before each.
-SHARDREC_KERNEL(8) write_bag_index(shardrec_cuda_bag_indexing job) {
-  const int64_t number = grid_thread_index();
-  if (number >= job.lengths) return;
-  const int64_t b = block_of(job, number);
-  const shardrec_cuda_bag_index& block = job.blocks[b];
-  const int64_t i = number - job.first_length[b];
-  const uint32_t length = length_at(block.bags, i);
-  const uint64_t before = job.sums[number] - job.sums[job.first_length[b]];
+// before: bags and ids before length i.
+SHARDREC_DEVICE void write_bag(const shardrec_cuda_bag_index& block, int64_t i, int64_t lengths,
+                               uint32_t length, uint64_t before) {
   const uint32_t bag = bags_of(before);
   const uint32_t id = ids_of(before);
   if (length != 0) {
@@ -55,8 +27,31 @@ SHARDREC_KERNEL(8) write_bag_index(shardrec_cuda_bag_indexing job) {
                                                                : static_cast<uint32_t>(i);
     }
   }
-  if (number + 1 == job.first_length[b + 1]) {
-    block.first_id[bag + (length != 0 ? 1 : 0)] = id + length;
+  if (i + 1 == lengths) block.first_id[bag + (length != 0 ? 1 : 0)] = id + length;
+}
+
+SHARDREC_KERNEL(4) index_bags_of_blocks(shardrec_cuda_bag_indexing job) {
+  auto& memory = shared<ScanMemory>();
+  const int64_t number = take_tile(job.scan, memory);
+  const Tile tile = tile_at(job.tiles, number);
+  const shardrec_cuda_bag_index block = job.blocks[tile.list];
+  const int64_t count = lengths_of(block.bags);
+  uint32_t lengths[kTileItems];
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) {
+    const int64_t i = tile.begin + item_of_warp(k);
+    lengths[k] = i < count ? length_at(block.bags, i) : 0;
+  }
+  uint64_t before[kTileItems];
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) before[k] = bag_with_ids(lengths[k]);
+  const uint64_t of_warp = sum_items_before(before);
+  const uint64_t before_warp =
+      sum_before_warp(job.scan, memory, job.tiles.first[tile.list], number, of_warp);
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) {
+    const int64_t i = tile.begin + item_of_warp(k);
+    if (i < count) write_bag(block, i, count, lengths[k], before_warp + before[k]);
   }
 }
 

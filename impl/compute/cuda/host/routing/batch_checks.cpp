@@ -26,13 +26,14 @@ BatchChecks::BatchChecks(std::shared_ptr<Stream> stream)
 
 void BatchChecks::read_lengths(std::span<const BagLengths> features,
                                std::span<CheckedLengths> checked) {
-  enqueue_lengths(features);
-  results_.wait();
-  finish_lengths(features, checked);
+  shardrec_cuda_length_reading job = send_lengths(features);
+  job.checked = results_.begin<shardrec_cuda_checked_list>(features.size(), 0);
+  require(table().read_lengths(stream_->handle(), &job),
+          core::sentence("read the lengths of bags on device ", stream_->device()));
+  take_lengths(features, results_.fetch<shardrec_cuda_checked_list>(), checked);
 }
 
-const shardrec_cuda_checked_list* BatchChecks::enqueue_lengths(
-    std::span<const BagLengths> features) {
+shardrec_cuda_length_reading BatchChecks::send_lengths(std::span<const BagLengths> features) {
   lengths_.clear();
   tiles_.clear();
   for (const BagLengths& feature : features) {
@@ -46,20 +47,15 @@ const shardrec_cuda_checked_list* BatchChecks::enqueue_lengths(
   }
   const std::span<const shardrec_cuda_bag_lengths> list(lengths_);
   arguments_.begin(Arguments::bytes_of<shardrec_cuda_bag_lengths>(list.size()) + tiles_.bytes());
-  const shardrec_cuda_length_reading job{
-      .features = arguments_.add(list),
-      .tiles = tiles_.add_to(arguments_),
-      .checked = results_.begin<shardrec_cuda_checked_list>(features.size(), 0)};
+  const shardrec_cuda_length_reading job{.features = arguments_.add(list),
+                                         .tiles = tiles_.add_to(arguments_)};
   arguments_.send();
-  require(table().read_lengths(stream_->handle(), &job),
-          core::sentence("read the lengths of bags on device ", stream_->device()));
-  results_.send();
-  return job.checked;
+  return job;
 }
 
-void BatchChecks::finish_lengths(std::span<const BagLengths> features,
-                                 std::span<CheckedLengths> checked) {
-  const auto found = results_.get<shardrec_cuda_checked_list>();
+void BatchChecks::take_lengths(std::span<const BagLengths> features,
+                               std::span<const shardrec_cuda_checked_list> found,
+                               std::span<CheckedLengths> checked) {
   for (size_t f = 0; f < features.size(); ++f) {
     const BagLengths& feature = features[f];
     checked[f] = {};

@@ -1,5 +1,5 @@
-// RoutingOperations::read_lengths and sort_samples on a device. Both wait for what the device found; lengths can
-// also be read in two halves, so that something else is enqueued before the wait.
+// RoutingOperations::read_lengths and sort_samples on a device. Both wait for what the device found; another operation
+// may read the lengths as well.
 //
 // Thread rule: that of the stream.
 #pragma once
@@ -21,10 +21,12 @@ class BatchChecks {
   explicit BatchChecks(std::shared_ptr<Stream> stream);
 
   void read_lengths(std::span<const BagLengths> features, std::span<CheckedLengths> checked);
-  // The first half enqueues, and returns what the device will have found, by feature, in its memory; valid
-  // until the next reading. The second waits.
-  const shardrec_cuda_checked_list* enqueue_lengths(std::span<const BagLengths> features);
-  void finish_lengths(std::span<const BagLengths> features, std::span<CheckedLengths> checked);
+  // The lengths as operations read them, on the device; valid until the next call.
+  shardrec_cuda_length_reading send_lengths(std::span<const BagLengths> features);
+  // What such an operation has found, by feature.
+  void take_lengths(std::span<const BagLengths> features,
+                    std::span<const shardrec_cuda_checked_list> found,
+                    std::span<CheckedLengths> checked);
   void sort_samples(std::span<const SamplesByBag> features, std::span<WrongInteger> wrong);
 
  private:

@@ -39,8 +39,7 @@ Deduplication::Deduplication(std::shared_ptr<Stream> stream)
       results_(stream_),
       copy_(make_memory(stream_)),
       slots_(make_memory(stream_)),
-      lists_(make_memory(stream_)),
-      room_(make_memory(stream_)) {}
+      lists_(make_memory(stream_)) {}
 
 void Deduplication::run(std::span<const DeduplicatedBlocks> messages) {
   list(messages);
@@ -97,7 +96,6 @@ void Deduplication::find_repeats(std::span<const DeduplicatedBlocks> messages) {
   const size_t list = core::align_up(ids, kAlignment);
   uint32_t* places = lists_.resize_as<uint32_t>(2 * list).data();
   uint32_t* firsts = places + list;
-  shardrec_cuda_repeat_search job{.firsts_before = firsts, .ids = static_cast<int64_t>(ids)};
   repeated_.clear();
   tiles_.clear();
   for (const Candidate& candidate : candidates_) {
@@ -117,17 +115,14 @@ void Deduplication::find_repeats(std::span<const DeduplicatedBlocks> messages) {
   }
   const std::span<const shardrec_cuda_repeated_ids> blocks(repeated_);
   arguments_.begin(Arguments::bytes_of<shardrec_cuda_repeated_ids>(blocks.size()) + tiles_.bytes());
-  job.blocks = arguments_.add(blocks);
-  job.tiles = tiles_.add_to(arguments_);
-  job.unique = results_.begin<uint64_t>(blocks.size(), 0);
+  uint64_t* const unique = results_.begin<uint64_t>(blocks.size(), 0, scan_bytes(tiles_.count()));
+  const shardrec_cuda_repeat_search job{.blocks = arguments_.add(blocks),
+                                        .tiles = tiles_.add_to(arguments_),
+                                        .scan = scan_at(results_.work()),
+                                        .unique = unique};
   arguments_.send();
-  const auto find = [&] {
-    require(table().find_repeats(stream_->handle(), &job),
-            core::sentence("look for ids that repeat on device ", stream_->device()));
-  };
-  find();  // how much room it takes
-  job.room = room_.resize(job.room_bytes);
-  find();
+  require(table().find_repeats(stream_->handle(), &job),
+          core::sentence("look for ids that repeat on device ", stream_->device()));
 }
 
 bool Deduplication::take_results() {

@@ -10,6 +10,7 @@
 
 #include "compute/cuda/host/arguments.h"
 #include "compute/cuda/host/results.h"
+#include "compute/cuda/host/scans.h"
 #include "compute/cuda/host/tiles.h"
 #include "compute/routing_operations.h"
 
@@ -45,10 +46,9 @@ class Deduplication {
   std::shared_ptr<Stream> stream_;
   Arguments arguments_;
   Results results_;
-  Buffer copy_;   // of the messages with candidates
-  Buffer slots_;  // hash tables
-  Buffer lists_;  // places, then firsts
-  Buffer room_;
+  Buffer copy_;                  // of the messages with candidates
+  Buffer slots_;                 // hash tables
+  Buffer lists_;                 // places, then firsts
   std::vector<size_t> copy_at_;  // by message
   std::vector<Candidate> candidates_;
   size_t copy_bytes_ = 0;

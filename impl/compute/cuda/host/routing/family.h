@@ -31,15 +31,13 @@ class RoutingFamily final : public RoutingOperations {
                  std::span<BlockCount> counts) override {
     routing_.count(features, checked, counts);
   }
-  // Both are enqueued before the host waits for either.
+  // The lengths are read while the ids are counted: the host waits once for both.
   bool count_batch(const BatchLengths& lengths, std::span<RoutedIds> features,
                    std::span<CheckedIds> checked, std::span<BlockCount> counts) override {
-    const bool are_offsets = lengths.features.front().are_offsets;
-    routing_.enqueue_count(features, counts.size(),
-                           {.checked = batch_.enqueue_lengths(lengths.features),
-                            .are_offsets = are_offsets,
-                            .batch_ids = lengths.ids});
-    batch_.finish_lengths(lengths.features, lengths.checked);
+    const auto found = routing_.read_and_count(
+        features, counts.size(),
+        {.given = batch_.send_lengths(lengths.features).features, .batch_ids = lengths.ids});
+    batch_.take_lengths(lengths.features, found, lengths.checked);
     if (!place_ids(lengths, features)) return false;
     routing_.finish_count(features, checked, counts);
     return true;

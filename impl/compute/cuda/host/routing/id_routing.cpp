@@ -37,8 +37,7 @@ IdRouting::IdRouting(std::shared_ptr<Stream> stream)
       lengths_are_good_(make_memory(stream_)),
       wrong_values_(stream_),
       sums_(make_memory(stream_)),
-      places_(make_memory(stream_)),
-      room_(make_memory(stream_)) {}
+      places_(make_memory(stream_)) {}
 
 // Where the sums of each feature will be.
 void IdRouting::measure(std::span<const RoutedIds> features, size_t all_blocks) {
@@ -73,6 +72,10 @@ bool IdRouting::are_counted(std::span<const RoutedIds> features, size_t blocks) 
          });
 }
 
+uint64_t* IdRouting::block_sums(const Counted& counted) const {
+  return job_.strip_sums + strips_ + 1 + counted.first_block_sum;
+}
+
 void IdRouting::list_feature(const Counted& counted, const WrittenBlocks& blocks,
                              const int32_t* interval_blocks) {
   const RoutedIds& feature = counted.feature;
@@ -103,7 +106,7 @@ void IdRouting::list_feature(const Counted& counted, const WrittenBlocks& blocks
   out.blocks = arguments_.add(std::span<const shardrec_cuda_written_block>(written_));
   out.strips = counted.strips;
   out.strip_sums = job_.strip_sums + counted.first_strip;
-  out.block_sums = job_.block_sums + counted.first_block_sum;
+  out.block_sums = block_sums(counted);
   features_.push_back(out);
 }
 
@@ -114,10 +117,15 @@ void IdRouting::list_blocks(const Counted& counted, const WrittenBlocks& blocks)
   written_.clear();
   for (size_t b = 0; b < feature.blocks.size(); ++b) {
     const uint32_t number = feature.blocks[b];
-    const uint64_t* const sums = whole ? job_.strip_sums + counted.first_strip
-                                       : job_.block_sums + counted.first_block_sum +
-                                             static_cast<int64_t>(b) * counted.strips;
-    totals_[number] = {.begin = sums, .end = sums + counted.strips};
+    if (whole) {
+      const uint64_t* const sums = job_.strip_sums + counted.first_strip;
+      totals_[number] = {.begin = sums, .end = sums + counted.strips};
+    } else {
+      strips_of_blocks_.push_back(
+          {.sums = block_sums(counted) + static_cast<int64_t>(b) * counted.strips,
+           .strips = counted.strips,
+           .number = int64_t{number}});
+    }
     if (blocks.blocks() == 0) continue;
     const BlockSections& to = blocks[number];
     const bool writes_chunks = std::exchange(listed_[blocks.place(number)], 1) == 0;
@@ -136,7 +144,9 @@ void IdRouting::list_blocks(const Counted& counted, const WrittenBlocks& blocks)
 size_t IdRouting::argument_bytes(std::span<const RoutedIds> features) const {
   size_t bytes = Arguments::bytes_of<shardrec_cuda_routed_ids>(features.size()) +
                  Arguments::bytes_of<int64_t>(features.size() + 1) + tiles_.bytes() +
+                 bag_tiles_.bytes() + sum_tiles_.bytes() +
                  Arguments::bytes_of<shardrec_cuda_block_total>(counted_blocks_) +
+                 Arguments::bytes_of<shardrec_cuda_strips_of_block>(counted_blocks_) +
                  Arguments::bytes_of<int32_t>(interval_blocks_.table().size());
   for (const RoutedIds& feature : features) {
     bytes += Arguments::bytes_of<shardrec_cuda_written_block>(feature.blocks.size());
@@ -148,26 +158,29 @@ size_t IdRouting::argument_bytes(std::span<const RoutedIds> features) const {
 
 // The arguments of an operation on the counted features. blocks: none where they are only counted.
 void IdRouting::send(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
-                     const LengthsOnDevice& lengths) {
+                     const GivenLengths& lengths) {
   job_ = {};
   job_.strip_sums =
-      sums_.resize_as<uint64_t>(static_cast<size_t>(strips_ + block_sum_count_) + 2).data();
-  job_.block_sums = job_.strip_sums + strips_ + 1;
+      sums_.resize_as<uint64_t>(static_cast<size_t>(strips_ + block_sum_count_) + 1).data();
   job_places_ =
       places_.resize_as<shardrec_cuda_block_place>(static_cast<size_t>(place_count_)).data();
   first_strip_.assign(1, 0);
   tiles_.clear();
+  bag_tiles_.clear();
+  sum_tiles_.clear();
   for (size_t f = 0; f < features.size(); ++f) {
     const bool whole = features[f].intervals == nullptr;
     first_strip_.push_back(first_strip_.back() + counted_[f].strips);
-    if (lengths.checked == nullptr) tiles_.add(whole ? features[f].count : 0);
-    job_.cut_features += whole ? 0 : 1;
+    if (lengths.given == nullptr) tiles_.add(whole ? features[f].count : 0);
+    bag_tiles_.add(features[f].bags, 1);
+    if (whole) continue;
+    for (size_t b = 0; b < features[f].blocks.size(); ++b) sum_tiles_.add(counted_[f].strips);
+    ++job_.cut_features;
   }
-  if (lengths.checked != nullptr) {
+  if (lengths.given != nullptr) {
     const bool any_whole = job_.cut_features != std::ssize(features);
     tiles_.add(any_whole ? lengths.batch_ids : 0);
-    job_.lengths = lengths.checked;
-    job_.are_offsets = lengths.are_offsets ? 1 : 0;
+    job_.given = lengths.given;
     job_.all_ids = lengths.batch_ids;
     job_.lengths_are_good = lengths_are_good_.resize_as<uint32_t>(1).data();
   }
@@ -175,6 +188,7 @@ void IdRouting::send(std::span<const RoutedIds> features, const WrittenBlocks& b
   const int32_t* const interval_blocks = arguments_.add(interval_blocks_.table());
   features_.clear();
   totals_.assign(counted_blocks_, {});
+  strips_of_blocks_.clear();
   listed_.assign(blocks.sections().size(), 0);
   for (size_t f = 0; f < features.size(); ++f) {
     // What the sums do not depend on may be another than when they were counted.
@@ -186,25 +200,31 @@ void IdRouting::send(std::span<const RoutedIds> features, const WrittenBlocks& b
   job_.first_strip = arguments_.add(std::span<const int64_t>(first_strip_));
   job_.strips = strips_;
   job_.tiles = tiles_.add_to(arguments_);
-  job_.block_sum_count = block_sum_count_;
+  job_.bag_tiles = bag_tiles_.add_to(arguments_);
+  job_.strips_of_blocks =
+      arguments_.add(std::span<const shardrec_cuda_strips_of_block>(strips_of_blocks_));
+  job_.sum_tiles = sum_tiles_.add_to(arguments_);
   job_.totals = arguments_.add(std::span<const shardrec_cuda_block_total>(totals_));
   job_.block_count = static_cast<int64_t>(counted_blocks_);
   arguments_.send();
 }
 
-// Results: what was found in each feature, then what each block gets.
+// Results: what was found in the lengths that are read, what was found in the ids, each by feature,
+// then what each block gets.
 void IdRouting::enqueue_counting() {
-  auto* const results =
-      results_.begin<uint64_t>(2 * counted_.size() + static_cast<size_t>(job_.block_count), 0);
-  job_.checked = static_cast<shardrec_cuda_checked_list*>(static_cast<void*>(results));
-  job_.counts = results + 2 * counted_.size();
-  const auto count = [&] {
-    require(table().count_ids(stream_->handle(), &job_),
-            core::sentence("count the ids of a batch on device ", stream_->device()));
-  };
-  count();  // how much room it takes
-  job_.room = room_.resize(job_.room_bytes);
-  count();
+  const size_t features = counted_.size();
+  const size_t lists = job_.given == nullptr ? features : 2 * features;
+  const size_t of_bags = scan_bytes(bag_tiles_.count());
+  auto* const results = results_.begin<uint64_t>(2 * lists + counted_blocks_, 0,
+                                                 of_bags + scan_bytes(sum_tiles_.count()));
+  job_.scan = scan_at(results_.work());
+  job_.sum_scan = scan_at(results_.work() + of_bags);
+  auto* const checked = static_cast<shardrec_cuda_checked_list*>(static_cast<void*>(results));
+  if (job_.given != nullptr) job_.lengths = checked;
+  job_.checked = checked + (lists - features);
+  job_.counts = results + 2 * lists;
+  require(table().count_ids(stream_->handle(), &job_),
+          core::sentence("count the ids of a batch on device ", stream_->device()));
 }
 
 void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
@@ -215,22 +235,22 @@ void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds>
   take_results(results_.fetch<uint64_t>(), checked, counts);
 }
 
-void IdRouting::enqueue_count(std::span<const RoutedIds> features, size_t blocks,
-                              const LengthsOnDevice& lengths) {
+std::span<const shardrec_cuda_checked_list> IdRouting::read_and_count(
+    std::span<const RoutedIds> features, size_t blocks, const GivenLengths& lengths) {
   measure(features, blocks);
   send(features, {}, lengths);
   enqueue_counting();
-  results_.send();
-  results_.wait();
+  const void* const found = results_.fetch<uint64_t>().data();
+  return {static_cast<const shardrec_cuda_checked_list*>(found), features.size()};
 }
 
 void IdRouting::finish_count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
                              std::span<BlockCount> counts) {
   for (size_t f = 0; f < features.size(); ++f) counted_[f].feature = features[f];
-  take_results(results_.get<uint64_t>(), checked, counts);
+  take_results(results_.get<uint64_t>().subspan(2 * features.size()), checked, counts);
 }
 
-// As enqueue_counting() has them.
+// found: in the ids, and what each block gets.
 void IdRouting::take_results(std::span<const uint64_t> found, std::span<CheckedIds> checked,
                              std::span<BlockCount> counts) {
   for (size_t f = 0; f < counted_.size(); ++f) {

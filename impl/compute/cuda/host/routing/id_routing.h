@@ -12,15 +12,15 @@
 #include "compute/cuda/host/results.h"
 #include "compute/cuda/host/routing/interval_blocks.h"
 #include "compute/cuda/host/routing/wrong_values.h"
+#include "compute/cuda/host/scans.h"
 #include "compute/cuda/host/tiles.h"
 #include "compute/routing_operations.h"
 
 namespace shardrec::compute::cuda::host {
 
-// What a reading of lengths will have found.
-struct LengthsOnDevice {
-  const shardrec_cuda_checked_list* checked = nullptr;  // by feature
-  bool are_offsets = false;
+// Lengths that are read while ids are counted.
+struct GivenLengths {
+  const shardrec_cuda_bag_lengths* given = nullptr;  // on the device, by feature
   int64_t batch_ids = 0;
 };
 
@@ -30,10 +30,12 @@ class IdRouting {
 
   void count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
              std::span<BlockCount> counts);
-  // The same in two halves, behind a reading of the features' lengths whose results the host does not know:
-  // their first and count follow from it. The first half waits for both.
-  void enqueue_count(std::span<const RoutedIds> features, size_t blocks,
-                     const LengthsOnDevice& lengths);
+  // The same in two halves, where the features' first and count follow from lengths that are read on the way. The
+  // first half waits, and returns what was found in the lengths, by feature; valid until the next call but
+  // finish_count().
+  std::span<const shardrec_cuda_checked_list> read_and_count(std::span<const RoutedIds> features,
+                                                             size_t blocks,
+                                                             const GivenLengths& lengths);
   // features: with their first and count.
   void finish_count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
                     std::span<BlockCount> counts);
@@ -56,9 +58,10 @@ class IdRouting {
   bool are_counted(std::span<const RoutedIds> features, size_t blocks) const;
   // lengths: where the host does not know yet how many ids the features have.
   void send(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
-            const LengthsOnDevice& lengths = {});
+            const GivenLengths& lengths = {});
   void list_feature(const Counted& counted, const WrittenBlocks& blocks,
                     const int32_t* interval_blocks);
+  uint64_t* block_sums(const Counted& counted) const;
   void list_blocks(const Counted& counted, const WrittenBlocks& blocks);
   size_t argument_bytes(std::span<const RoutedIds> features) const;
   void enqueue_counting();
@@ -72,9 +75,10 @@ class IdRouting {
   WrongValues wrong_values_;
   Buffer sums_;    // of strips, then of blocks
   Buffer places_;  // of features of many blocks
-  Buffer room_;
   IntervalBlocks interval_blocks_;
   Tiles tiles_;
+  Tiles bag_tiles_;
+  Tiles sum_tiles_;
   std::vector<Counted> counted_;
   size_t counted_blocks_ = 0;
   // Sums and places of all features.
@@ -89,6 +93,7 @@ class IdRouting {
   std::vector<shardrec_cuda_written_block> written_;
   std::vector<uint8_t> listed_;  // by sections: does a block have them?
   std::vector<shardrec_cuda_block_total> totals_;
+  std::vector<shardrec_cuda_strips_of_block> strips_of_blocks_;
 };
 
 }  // namespace shardrec::compute::cuda::host

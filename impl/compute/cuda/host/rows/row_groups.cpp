@@ -71,6 +71,10 @@ void SortedRows::join() {
 void SortedRows::enqueue(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) {
   const auto blocks_per_feature = static_cast<uint32_t>(most_samples / kBlockSamples + 1);
   make_room(list(parts, blocks_per_feature), weighted);
+  job_.row_counts = results_.begin<int64_t>(parts_.size(), 0,
+                                            index_.zero_bytes() + scan_bytes(part_tiles_.count()));
+  job_.scan = scan_at(results_.work() + index_.zero_bytes());
+  index_.enqueue(results_.work());
 
   arguments_.begin(
       Arguments::bytes_of<shardrec_cuda_grouped_block>(blocks_.size()) + block_tiles_.bytes() +
@@ -80,14 +84,13 @@ void SortedRows::enqueue(std::span<const GroupedPart> parts, bool weighted, int6
   job_.parts = arguments_.add(std::span<const shardrec_cuda_grouped_part>(parts_));
   job_.part_tiles = part_tiles_.add_to(arguments_);
   arguments_.send();
-  job_.row_counts = results_.begin<int64_t>(parts_.size(), 0);
 
   const auto group = [&] {
     require(table().group_rows(stream_->handle(), &job_),
             core::sentence("group rows on device ", stream_->device()));
   };
   job_.room = nullptr;
-  group();  // how much room it takes
+  group();  // how much room the sort takes
   job_.room = room_.resize(job_.room_bytes);
   group();
   results_.send();
@@ -102,7 +105,7 @@ SortedRows::Sizes SortedRows::list(std::span<const GroupedPart> parts,
       if (block.bags->ids != 0) indexed_.push_back(block.bags);
     }
   }
-  const std::span<const IndexedBags> index = index_.run(indexed_);
+  const std::span<const IndexedBags> index = index_.list(indexed_);
   blocks_.clear();
   block_tiles_.clear();
   parts_.clear();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compute/cuda/jobs/routing.h"
+#include "compute/cuda/kernels/chained_scan.h"
 #include "compute/cuda/kernels/checks.h"
 
 namespace shardrec::compute::cuda {
@@ -52,24 +53,39 @@ SHARDREC_KERNEL(4) find_slots_of_ids(shardrec_cuda_repeat_search job) {
                 [&](const auto* ids) { find_slots_of_tile(block, ids, tile.begin); });
 }
 
-// Places in place of slots, and which ids are at theirs.
-SHARDREC_KERNEL(6) find_places_of_ids(shardrec_cuda_repeat_search job) {
-  const Tile tile = own_tile(job.tiles);
-  const shardrec_cuda_repeated_ids& block = job.blocks[tile.list];
-  uint32_t slots[kTileItems];
-  load_items(block.places, tile.begin, block.count, slots);
-  uint64_t firsts = 0;
+// Places in place of slots, and how many ids before each are at theirs.
+SHARDREC_KERNEL(5) find_places_of_ids(shardrec_cuda_repeat_search job) {
+  auto& memory = shared<ScanMemory>();
+  const int64_t number = take_tile(job.scan, memory);
+  const Tile tile = tile_at(job.tiles, number);
+  const shardrec_cuda_repeated_ids block = job.blocks[tile.list];
+  uint32_t places[kTileItems];
+  load_items_of_warp(block.places, tile.begin, block.count, places);
 #pragma unroll
   for (int k = 0; k < kTileItems; ++k) {
-    const int64_t i = tile.begin + item_of_tile(k);
-    if (i >= block.count) continue;
-    const uint32_t place = block.slots[slots[k]];
-    const uint32_t is_first = place == static_cast<uint32_t>(i) ? 1 : 0;
-    block.places[i] = place;
-    block.firsts_before[i] = is_first;
-    firsts += is_first;
+    if (tile.begin + item_of_warp(k) < block.count) places[k] = block.slots[places[k]];
   }
-  add_to_sum(&job.unique[tile.list], firsts);
+  unsigned firsts[kTileItems];  // lanes whose ids are at their places
+  uint64_t of_warp = 0;
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) {
+    const int64_t i = tile.begin + item_of_warp(k);
+    if (i < block.count) block.places[i] = places[k];
+    firsts[k] = __ballot_sync(kAllLanes, i < block.count && places[k] == static_cast<uint32_t>(i));
+    of_warp += static_cast<unsigned>(__popc(firsts[k]));
+  }
+  auto before = static_cast<uint32_t>(
+      sum_before_warp(job.scan, memory, job.tiles.first[tile.list], number, of_warp));
+  const unsigned below = (1U << lane_index()) - 1;
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) {
+    const int64_t i = tile.begin + item_of_warp(k);
+    if (i < block.count) {
+      block.firsts_before[i] = before + static_cast<unsigned>(__popc(firsts[k] & below));
+    }
+    before += static_cast<unsigned>(__popc(firsts[k]));
+    if (i + 1 == block.count) job.unique[tile.list] = before;
+  }
 }
 
 // Zeros behind the first `bytes` bytes of a section, up to a multiple of 8.
@@ -83,7 +99,6 @@ SHARDREC_DEVICE void write_dictionary_tile(const shardrec_cuda_id_dictionary& bl
                                            int64_t begin) {
   uint32_t places[kTileItems];
   load_items(block.places, begin, block.count, places);
-  const uint32_t of_blocks_before = block.firsts_before[0];
   if (begin == 0) {
     fill_up(block.unique_ids, block.unique * static_cast<int64_t>(sizeof(Id)));
     fill_up(block.codes, block.count * static_cast<int64_t>(sizeof(Code)));
@@ -94,7 +109,7 @@ SHARDREC_DEVICE void write_dictionary_tile(const shardrec_cuda_id_dictionary& bl
   for (int k = 0; k < kTileItems; ++k) {
     const int64_t i = begin + item_of_tile(k);
     if (i >= block.count) continue;
-    const uint32_t code = block.firsts_before[places[k]] - of_blocks_before;
+    const uint32_t code = block.firsts_before[places[k]];
     codes[i] = static_cast<Code>(code);
     if (places[k] == static_cast<uint32_t>(i)) unique_ids[code] = ids[i];
   }

@@ -8,37 +8,6 @@
 
 namespace shardrec::compute::cuda {
 
-// All lanes of the warp call it, when the lengths have been read.
-SHARDREC_DEVICE void check_lengths(const shardrec_cuda_id_routing& job) {
-  bool wrong = false;
-  uint64_t sum = 0;
-  for (int32_t f = lane_index(); f < job.feature_count; f += kWarp) {
-    wrong = wrong || job.lengths[f].wrong != 0;
-    if (job.are_offsets == 0 || f + 1 == job.feature_count) sum += job.lengths[f].sum;
-  }
-  const bool any_wrong = __any_sync(kAllLanes, wrong) != 0;
-  const uint64_t all = sum_of_lanes_up_to_this(sum);
-  if (lane_index() == kWarp - 1) {
-    *job.lengths_are_good = !any_wrong && all == static_cast<uint64_t>(job.all_ids) ? 1U : 0U;
-  }
-}
-
-SHARDREC_KERNEL(8) sum_strips(shardrec_cuda_id_routing job) {
-  const int64_t number = grid_warp_index();
-  if (number >= job.strips) return;
-  const Strip strip = strip_at(job, number);
-  const shardrec_cuda_routed_ids& feature = job.features[strip.feature];
-  const int64_t bag = strip.first_bag() + lane_index();
-  const uint64_t sum = sum_of_lanes_up_to_this(bag_with_ids(length_of_bag(feature, bag)) +
-                                               bag_with_ids(length_of_bag(feature, bag + kWarp)));
-  if (number == 0 && job.lengths != nullptr) check_lengths(job);
-  if (lane_index() != kWarp - 1) return;
-  feature.strip_sums[strip.number] = sum;
-  if (number + 1 != job.strips) return;
-  job.strip_sums[job.strips] = 0;
-  job.block_sums[job.block_sum_count] = 0;
-}
-
 template <class Id>
 SHARDREC_DEVICE void check_tile(const shardrec_cuda_routed_ids& feature, const Id* list,
                                 int64_t begin, shardrec_cuda_checked_list& checked) {
@@ -100,7 +69,7 @@ SHARDREC_DEVICE void check_tile_of_batch(const shardrec_cuda_id_routing& job, co
   add_to_sum(&job.checked[first_feature].sum, outside);
 }
 
-SHARDREC_KERNEL(4) check_whole_features(shardrec_cuda_id_routing job) {
+SHARDREC_DEVICE void check_ids(const shardrec_cuda_id_routing& job) {
   const Tile tile = own_tile(job.tiles);
   if (job.lengths != nullptr) {
     if (!has_good_lengths(job)) return;
@@ -112,6 +81,19 @@ SHARDREC_KERNEL(4) check_whole_features(shardrec_cuda_id_routing job) {
   with_integers(feature.ids, feature.ids_are_64, [&](const auto* ids) {
     check_tile(feature, ids, tile.begin, job.checked[tile.list]);
   });
+}
+
+// Features that every block holds as they are. Blocks of threads take the tiles of ids, those behind them the
+// totals of blocks.
+SHARDREC_KERNEL(4) check_whole_features(shardrec_cuda_id_routing job) {
+  if (blockIdx.x < job.tiles.count) {
+    check_ids(job);
+    return;
+  }
+  const int64_t block = (blockIdx.x - job.tiles.count) * kThreads + threadIdx.x;
+  if (block >= job.block_count) return;
+  const shardrec_cuda_block_total& total = job.totals[block];
+  if (total.begin != nullptr) job.counts[block] = *total.end - *total.begin;
 }
 
 // The places of the warp in the blocks of its feature.
@@ -225,13 +207,6 @@ SHARDREC_KERNEL(4) count_strips(shardrec_cuda_id_routing job) {
     feature.block_sums[b * feature.strips + strip.number] =
         uint64_t{places[b].bags} << 32 | places[b].ids;
   }
-}
-
-SHARDREC_KERNEL(8) total_blocks(shardrec_cuda_id_routing job) {
-  const int64_t block = grid_thread_index();
-  if (block >= job.block_count) return;
-  const shardrec_cuda_block_total& total = job.totals[block];
-  job.counts[block] = total.begin == nullptr ? 0 : *total.end - *total.begin;
 }
 
 }  // namespace shardrec::compute::cuda

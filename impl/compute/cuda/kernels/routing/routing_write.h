@@ -42,13 +42,6 @@ SHARDREC_DEVICE void copy_tile(const shardrec_cuda_routed_ids& feature, const Id
   }
 }
 
-SHARDREC_KERNEL(4) write_whole_features(shardrec_cuda_id_routing job) {
-  const Tile tile = own_tile(job.tiles);
-  const shardrec_cuda_routed_ids& feature = job.features[tile.list];
-  with_integers(feature.ids, feature.ids_are_64,
-                [&](const auto* ids) { copy_tile(feature, ids, tile.begin); });
-}
-
 // Rows and ids before a chunk of a block.
 SHARDREC_DEVICE void set_chunk(const shardrec_cuda_written_block& block, int64_t chunk,
                                uint32_t rows, uint32_t ids) {
@@ -69,9 +62,8 @@ SHARDREC_DEVICE void write_chunks_of_sequence(const shardrec_cuda_routed_ids& fe
   }
 }
 
-// Bags of features that blocks hold whole.
-SHARDREC_KERNEL(8) write_whole_bags(shardrec_cuda_id_routing job) {
-  const int64_t number = grid_warp_index();
+// The bags of a strip, where blocks hold them whole.
+SHARDREC_DEVICE void write_whole_bags(const shardrec_cuda_id_routing& job, int64_t number) {
   if (number >= job.strips) return;
   const Strip strip = strip_at(job, number);
   const shardrec_cuda_routed_ids& feature = job.features[strip.feature];
@@ -102,6 +94,18 @@ SHARDREC_KERNEL(8) write_whole_bags(shardrec_cuda_id_routing job) {
   }
 }
 
+// Features that every block holds as they are. Blocks of threads take the tiles of ids, those behind them the strips.
+SHARDREC_KERNEL(4) write_whole_features(shardrec_cuda_id_routing job) {
+  if (blockIdx.x >= job.tiles.count) {
+    write_whole_bags(job, grid_warp_index() - job.tiles.count * kWarps);
+    return;
+  }
+  const Tile tile = own_tile(job.tiles);
+  const shardrec_cuda_routed_ids& feature = job.features[tile.list];
+  with_integers(feature.ids, feature.ids_are_64,
+                [&](const auto* ids) { copy_tile(feature, ids, tile.begin); });
+}
+
 // Rows and ids before a chunk are what the warp has written when it gets there.
 SHARDREC_DEVICE void note_chunk(const shardrec_cuda_routed_ids& feature, const BlockPlace* places,
                                 int64_t chunk) {
@@ -115,8 +119,7 @@ SHARDREC_DEVICE void note_chunk(const shardrec_cuda_routed_ids& feature, const B
 SHARDREC_DEVICE void begin_blocks(const shardrec_cuda_routed_ids& feature, const Strip& strip,
                                   BlockPlace* places) {
   for (int32_t b = lane_index(); b < feature.block_count; b += kWarp) {
-    const uint64_t* const sums = feature.block_sums + b * feature.strips;
-    const uint64_t before = sums[strip.number] - sums[0];
+    const uint64_t before = feature.block_sums[b * feature.strips + strip.number];
     places[b] = {ids_of(before), bags_of(before), kNoSample};
   }
   for (int32_t b = 0; b < feature.block_count; ++b) {

@@ -12,7 +12,6 @@ struct Grouping {
   static cudaError_t load_all() {
     cudaError_t error = load(write_occurrences<Key, Value>);
     if (error == cudaSuccess) error = load_sort_pairs<Key, Value>();
-    if (error == cudaSuccess) error = load(mark_heads<Key>);
     return error != cudaSuccess ? error : load(list_rows<Key, Value>);
   }
 
@@ -23,37 +22,21 @@ struct Grouping {
                       static_cast<Value*>(job.sorted_values), job.occurrences, 0, job.key_bits,
                       commands);
   }
-  static cudaError_t number_heads(const shardrec_cuda_row_grouping& job, size_t& bytes,
-                                  CommandList& commands) {
-    auto* const heads = static_cast<uint32_t*>(job.keys);
-    return exclusive_sum(job.room, bytes, heads, heads, job.occurrences, commands);
-  }
 
-  static cudaError_t measure(shardrec_cuda_row_grouping& job, CommandList& commands) {
-    size_t of_sort = 0;
-    size_t of_scan = 0;
-    cudaError_t error = sort(job, of_sort, commands);
-    if (error == cudaSuccess) error = number_heads(job, of_scan, commands);
-    job.room_bytes = of_sort > of_scan ? of_sort : of_scan;
-    return error;
-  }
-
-  static cudaError_t run(const shardrec_cuda_row_grouping& job, CommandList& commands) {
+  static cudaError_t run(shardrec_cuda_row_grouping& job, CommandList& commands) {
+    size_t bytes = job.room_bytes;
+    if (job.room == nullptr) {
+      const cudaError_t error = sort(job, bytes, commands);
+      job.room_bytes = bytes;
+      return error;
+    }
     if (job.occurrences > 0) {
-      size_t bytes = job.room_bytes;
       cudaError_t error = launch(write_occurrences<Key, Value>, job.block_tiles.count,
                                  sizeof(TileBags), commands, job);
       if (error == cudaSuccess) error = sort(job, bytes, commands);
-      if (error == cudaSuccess) {
-        error = launch(mark_heads<Key>, blocks_for(job.occurrences), 0, commands,
-                       static_cast<const Key*>(job.sorted_keys), static_cast<uint32_t*>(job.keys),
-                       job.occurrences);
-      }
-      bytes = job.room_bytes;
-      if (error == cudaSuccess) error = number_heads(job, bytes, commands);
       if (error != cudaSuccess) return error;
     }
-    return launch(list_rows<Key, Value>, job.part_tiles.count, 0, commands, job);
+    return launch(list_rows<Key, Value>, job.part_tiles.count, sizeof(ScanMemory), commands, job);
   }
 };
 
@@ -75,16 +58,14 @@ shardrec_cuda_error load_row_groups() {
       if (error != cudaSuccess) return error;
     }
   }
-  return load_exclusive_sum<uint32_t>();
+  return cudaSuccess;
 }
 
 shardrec_cuda_error group_rows(shardrec_cuda_stream* stream, shardrec_cuda_row_grouping* grouping) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return with_kind(grouping->key_bits > 32, grouping->weighted != 0, [&](auto kind) {
-    return grouping->room == nullptr ? kind.measure(*grouping, stream->commands)
-                                     : kind.run(*grouping, stream->commands);
-  });
+  return with_kind(grouping->key_bits > 32, grouping->weighted != 0,
+                   [&](auto kind) { return kind.run(*grouping, stream->commands); });
 }
 
 }  // namespace shardrec::compute::cuda

@@ -1,9 +1,10 @@
 // Occurrences of rows, grouped by row (compute::RowGroups): a key for each in canonical order, which a
-// stable sort puts in the order of rows; then the heads of equal keys are numbered by a scan.
+// stable sort puts in the order of rows; then a scan numbers the heads of equal keys.
 #pragma once
 
 #include "compute/cuda/jobs/rows.h"
-#include "compute/cuda/kernels/tiles.h"
+#include "compute/cuda/kernels/chained_scan.h"
+#include "compute/cuda/kernels/checks.h"
 
 namespace shardrec::compute::cuda {
 
@@ -88,64 +89,80 @@ write_occurrences(shardrec_cuda_row_grouping job) {
   }
 }
 
-// Which occurrences, in the order of rows, are the first ones of their rows. No two parts share a key.
-template <class Key>
-SHARDREC_KERNEL(8)
-mark_heads(const Key* sorted_keys, uint32_t* heads, int64_t occurrences) {
-  const int64_t i = grid_thread_index();
-  if (i < occurrences) heads[i] = i == 0 || sorted_keys[i] != sorted_keys[i - 1] ? 1 : 0;
+// The weights and the bags of a tile's occurrences, in the order of rows.
+SHARDREC_DEVICE void part_values(const shardrec_cuda_row_grouping& job, int64_t first,
+                                 int64_t left) {
+  uint64_t values[kTileItems];
+  load_items(static_cast<const uint64_t*>(job.sorted_values) + first, 0, left, values);
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) {
+    const int i = item_of_tile(k);
+    if (i >= left) break;
+    job.bags[first + i] = static_cast<uint32_t>(values[k]);
+    job.weights[first + i] = __uint_as_float(static_cast<uint32_t>(values[k] >> 32));
+  }
 }
 
-// So many occurrences of a thread are read before the first of them is written.
-inline constexpr int kListedTogether = 4;
+// Which of 32 occurrences of a tile, of which this lane has the key, are the first ones of their rows. before: the key
+// before those of the warp; then that of the last lane.
+template <class Key>
+SHARDREC_DEVICE unsigned heads_of(Key key, bool exists, bool is_first, Key& before) {
+  const Key below = __shfl_up_sync(kAllLanes, key, 1);
+  const bool differs = key != (lane_index() == 0 ? before : below);
+  before = __shfl_sync(kAllLanes, key, kWarp - 1);
+  return __ballot_sync(kAllLanes, exists && (is_first || differs));
+}
 
-// job.keys: heads before each occurrence. A sum over all parts may wrap: the difference inside one does
-// not.
+// Lists the rows of parts, where the occurrences of each begin, and how many rows there are. No two parts share a key.
 template <class Key, class Value>
 SHARDREC_KERNEL(4)
 list_rows(shardrec_cuda_row_grouping job) {
-  const auto [p, begin] = own_tile(job.part_tiles);
+  auto& memory = shared<ScanMemory>();
+  const int64_t number = take_tile(job.scan, memory);
+  const auto [p, begin] = tile_at(job.part_tiles, number);
   const shardrec_cuda_grouped_part part = job.parts[p];
-  if (part.occurrences == 0) {
-    if (threadIdx.x == 0) part.run[0] = 0;
-    return;
-  }
   const auto* const sorted_keys = static_cast<const Key*>(job.sorted_keys) + part.first_occurrence;
-  const auto* const heads_before = static_cast<const uint32_t*>(job.keys) + part.first_occurrence;
-  const uint32_t of_parts_before = heads_before[0];
-#pragma unroll 1
-  for (int first = 0; first < kTileItems; first += kListedTogether) {
-    Key keys[kListedTogether];
-    uint32_t rows[kListedTogether];
-    bool heads[kListedTogether];
+  Key keys[kTileItems];
 #pragma unroll
-    for (int k = 0; k < kListedTogether; ++k) {
-      const int64_t o = begin + item_of_tile(first + k);
-      if (o >= part.occurrences) continue;
-      keys[k] = sorted_keys[o];
-      rows[k] = heads_before[o] - of_parts_before;
-      heads[k] = o == 0 || keys[k] != sorted_keys[o - 1];
-    }
+  for (int k = 0; k < kTileItems; ++k) {
+    const int64_t o = begin + item_of_warp(k);
+    keys[k] = o < part.occurrences ? sorted_keys[o] : Key{0};
+  }
+  const int64_t first_of_warp = begin + warp_index() * (kTile / kWarps);
+  Key before = first_of_warp != 0 && first_of_warp < part.occurrences
+                   ? sorted_keys[first_of_warp - 1]
+                   : Key{0};
+  unsigned heads[kTileItems];
+  uint64_t of_warp = 0;
 #pragma unroll
-    for (int k = 0; k < kListedTogether; ++k) {
-      const int64_t o = begin + item_of_tile(first + k);
-      if (o >= part.occurrences) break;
-      if (heads[k]) {
-        part.rows[rows[k]] = static_cast<int64_t>(keys[k] - static_cast<Key>(part.first_key));
-        part.run[rows[k]] = o;
-      }
-      if (o + 1 == part.occurrences) {
-        const uint32_t count = rows[k] + (heads[k] ? 1 : 0);
-        part.run[count] = part.occurrences;
-        job.row_counts[p] = count;
-      }
-      if constexpr (sizeof(Value) == sizeof(uint64_t)) {
-        const int64_t i = part.first_occurrence + o;
-        const Value value = static_cast<const Value*>(job.sorted_values)[i];
-        job.bags[i] = static_cast<uint32_t>(value);
-        job.weights[i] = __uint_as_float(static_cast<uint32_t>(value >> 32));
-      }
+  for (int k = 0; k < kTileItems; ++k) {
+    const int64_t o = begin + item_of_warp(k);
+    heads[k] = heads_of(keys[k], o < part.occurrences, o == 0, before);
+    of_warp += static_cast<unsigned>(__popc(heads[k]));
+  }
+  auto row = static_cast<uint32_t>(
+      sum_before_warp(job.scan, memory, job.part_tiles.first[p], number, of_warp));
+  const unsigned below = (1U << lane_index()) - 1;
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) {
+    const int64_t o = begin + item_of_warp(k);
+    if ((heads[k] >> lane_index() & 1) != 0) {
+      const uint32_t own = row + static_cast<unsigned>(__popc(heads[k] & below));
+      part.rows[own] = static_cast<int64_t>(keys[k] - static_cast<Key>(part.first_key));
+      part.run[own] = o;
     }
+    row += static_cast<unsigned>(__popc(heads[k]));
+    if (o + 1 == part.occurrences) {
+      part.run[row] = part.occurrences;
+      job.row_counts[p] = row;
+    }
+  }
+  if constexpr (sizeof(Value) == sizeof(uint64_t)) {
+    part_values(job, part.first_occurrence + begin, part.occurrences - begin);
+  }
+  if (part.occurrences == 0 && threadIdx.x == 0) {
+    part.run[0] = 0;
+    job.row_counts[p] = 0;
   }
 }
 
