@@ -83,17 +83,6 @@ struct WeightGradients {
   float* out = nullptr;
 };
 
-// Where the gradient rows of a block's bags lie: at data + r * stride, r the number of the bag among
-// those that are not empty (of a sequence, of the id) or, by_sample, of its sample.
-struct GradientBlock {
-  const Bags* bags = nullptr;
-  int64_t rows = 0;
-  const float* data = nullptr;
-  int64_t stride = 0;
-  bool by_sample = false;
-  const float** out = nullptr;  // [rows]: the address of each
-};
-
 // Rows that have one occurrence each, as a RowUpdate says it: run = 0, 1, 2, ..., rows; bags = 0, 1, 2,
 // ...; blocks = 0, 0, 0, ...
 struct SingleOccurrences {
@@ -117,7 +106,6 @@ class GradientOperations {
   virtual void sum_weight_products(std::span<const WeightGradients> features) = 0;
 
   // On the owner.
-  virtual void locate_gradients(std::span<const GradientBlock> blocks) = 0;
   virtual void number_occurrences(const SingleOccurrences& rows) = 0;
   // width: columns of the rows.
   virtual std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) = 0;

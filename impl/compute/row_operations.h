@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "compute/bags.h"
 #include "compute/kernels.h"
 #include "compute/row_groups.h"
 
@@ -13,12 +14,25 @@ namespace shardrec::compute {
 // A row of more occurrences is a hot one: not one thread alone sums its gradients.
 inline constexpr int64_t kHotOccurrences = 8192;
 
+// Where the gradient rows of a block's bags lie: at data + r * stride, r the number of the bag among
+// those that are not empty (of a sequence, of the id) or, by_sample, of its sample.
+struct GradientBlock {
+  const Bags* bags = nullptr;
+  int64_t rows = 0;
+  const float* data = nullptr;
+  int64_t stride = 0;
+  bool by_sample = false;
+  const float** out = nullptr;  // [rows]: the address of each
+};
+
 // The touched rows of one shard in a step, and what their gradients are made of.
 struct TouchedRows {
   RowUpdate job;
   int64_t rows = 0;                  // at most
   const int64_t* counted = nullptr;  // how many there are, as RowGroups::row_count(); null: rows
   int64_t bags = 0;                  // gradient rows that there are for them
+  // Where these lie: job.gradients is written when the rows are opened. None: it has been written.
+  std::span<const GradientBlock> located;
 };
 
 // Sums over columns of each touched row of a shard, as Kernels::row_sums and row_norms write them.

@@ -9,6 +9,7 @@
 #include "compute/backend.h"
 #include "compute/cpu/backend.h"
 #include "compute/cpu/kernels/dispatch.h"
+#include "compute/cuda/host/rows/row_updates.h"
 #include "compute/cuda/host/slots/row_searches.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
@@ -21,6 +22,7 @@ using compute::GradientBlock;
 using compute::Random;
 using compute::RowSearch;
 using compute::SingleOccurrences;
+using compute::TouchedRows;
 using compute::uniform;
 
 class GradientRowsOnDevice : public DeviceTest {
@@ -40,7 +42,7 @@ struct Feature {
 };
 
 TEST_F(GradientRowsOnDevice, LieWhereTheCpuFindsThem) {
-  compute::cuda::host::GradientRows located(stream_);
+  compute::cuda::host::RowUpdates updates(stream_);
   for (int repeat = 0; repeat < 3; ++repeat) {
     std::deque<Feature> features;
     std::deque<Array> arrays;
@@ -75,13 +77,18 @@ TEST_F(GradientRowsOnDevice, LieWhereTheCpuFindsThem) {
                             feature.addresses.size() * sizeof(const float*))
               .data());
     }
-    cpu_->gradients().locate_gradients(here);
-    located.locate(there);
+    // Of two shards without touched rows, and one without gradients between them.
+    const auto shards_of = [](std::span<const GradientBlock> blocks) {
+      return std::vector<TouchedRows>{
+          {.located = blocks.first(4)}, {}, {.located = blocks.subspan(4)}};
+    };
+    cpu_->rows().open_rows(shards_of(here));
+    updates.open(shards_of(there));
     for (size_t b = 0; b < here.size(); ++b) {
       EXPECT_EQ(read(there[b].out, features[b].addresses.size()), features[b].addresses) << b;
     }
   }
-  located.locate({});
+  updates.open({});
 }
 
 TEST_F(GradientRowsOnDevice, NumberTheOccurrencesOfRowsThatHaveOneEach) {

@@ -37,6 +37,7 @@ struct Shape : UpdateShape {
   size_t gradient_shift = 0;    // floats before the first
   size_t gradient_padding = 0;  // floats behind each
   float block_start = 0;
+  bool located = false;  // their addresses are written when the rows are opened
 };
 
 Shape random_shape(Random& random, int64_t width, const OptimizerStep& step) {
@@ -56,6 +57,7 @@ Shape random_shape(Random& random, int64_t width, const OptimizerStep& step) {
     shape.gradient_shift = static_cast<size_t>(uniform(random, 0, 3));
     shape.gradient_padding = static_cast<size_t>(uniform(random, 0, 4));
   }
+  shape.located = uniform(random, 0, 1) == 1;
   return shape;
 }
 
@@ -179,8 +181,15 @@ class RowUpdatesOnDevice : public DeviceTest {
       const float* const first = floats(add(rows.data(), rows.size())) + shape_.gradient_shift;
       std::vector<const float*> pointers;
       for (size_t b = 0; b < bags; ++b) pointers.push_back(first + b * stride);
-      there_.job.gradients =
-          static_cast<const float* const*>(add(pointers.data(), pointers.size()).data());
+      const std::vector<const float*> none(pointers.size());
+      Array& there = add((shape_.located ? none : pointers).data(), pointers.size());
+      there_.job.gradients = static_cast<const float* const*>(there.data());
+      if (!shape_.located) return;
+      located_ = {.rows = std::ssize(pointers),
+                  .data = first,
+                  .stride = static_cast<int64_t>(stride),
+                  .out = static_cast<const float**>(there.data())};
+      there_.located = std::span(&located_, 1);
     }
 
     Shape shape_;
@@ -188,6 +197,7 @@ class RowUpdatesOnDevice : public DeviceTest {
     RowUpdatesOnDevice& test_;
     TouchedRows here_;
     TouchedRows there_;
+    compute::GradientBlock located_;
     const float* given_ = nullptr;
     int64_t statistic_columns_ = 0;
     std::vector<ColumnRange> ranges_;

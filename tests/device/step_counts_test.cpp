@@ -148,12 +148,12 @@ class StepCounts : public DeviceTest {
 // A wait for what the owners of the batch's ids get, its lengths read on the way. Arguments are those of steps
 // before, and not copied again.
 TEST_F(StepCounts, OfOneRank) {
-  expect(of_a_step(1), Counts{.waits = 1, .launches = 12, .copies = 6, .calls = 83});
+  expect(of_a_step(1), Counts{.waits = 1, .launches = 11, .copies = 5, .calls = 25});
 }
 
 // One wait more: for the check of what the other rank has sent.
 TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
-  expect(of_a_step(2), Counts{.waits = 2, .launches = 19, .copies = 10, .calls = 109});
+  expect(of_a_step(2), Counts{.waits = 2, .launches = 18, .copies = 5, .calls = 25});
 }
 
 // Option DEVICE_WAIT: all that a step waits for is an event, which says how.
@@ -168,7 +168,7 @@ TEST_F(StepCounts, AStepWaitsAsTheCollectionIsTold) {
 
 // Two waits more: for how many different ids each block has, and for the check of the codes that arrive.
 TEST_F(StepCounts, OfTwoRanksWhoseRepeatedIdsTravelOnce) {
-  expect(of_a_step(2, true), Counts{.waits = 4, .launches = 23, .copies = 16, .calls = 123});
+  expect(of_a_step(2, true), Counts{.waits = 4, .launches = 22, .copies = 5, .calls = 25});
 }
 
 }  // namespace

@@ -151,7 +151,10 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       std::vector<std::span<const GradientRows>> lent_rows(views.size());
       if (lent) lent_rows.assign(from_lender.begin(), from_lender.end());
       gradients.open(inbox, views, bodies->open(views, gradients.heads()), lent_rows);
-      gradients.locate(inbox, plan, tools_.backend());
+      gradients.list(inbox, plan);
+      std::vector<compute::TouchedRows> shards(parts.size());  // without touched rows
+      for (size_t p = 0; p < parts.size(); ++p) shards[p].located = gradients.located(p);
+      tools_.backend().rows().open_rows(shards);
 
       std::map<std::pair<int, size_t>, const float*> packed;  // by source and block
       for (int source = 0; source < world_.ranks(); ++source) {

@@ -29,7 +29,7 @@ class GuardedGroups final : public RowGroups {
   }
   int64_t most_rows(size_t part) const override { return groups_->most_rows(part); }
   const int64_t* row_count(size_t part) const override { return groups_->row_count(part); }
-  bool counted() const override { return groups_->counted(); }
+  bool counted() override { return groups_->counted(); }
   std::span<const int64_t> rows(size_t part) override { return groups_->rows(part); }
   std::span<const int64_t> run(size_t part) override { return groups_->run(part); }
   void describe(size_t part, RowUpdate& job) const override { groups_->describe(part, job); }
@@ -212,9 +212,6 @@ class GuardedGradient final : public GradientOperations {
   void sum_weight_products(std::span<const WeightGradients> features) override {
     later(cpu_, stream_, &GradientOperations::sum_weight_products, features);
   }
-  void locate_gradients(std::span<const GradientBlock> blocks) override {
-    later(cpu_, stream_, &GradientOperations::locate_gradients, blocks);
-  }
   void number_occurrences(const SingleOccurrences& rows) override {
     stream_.later([=, this] { cpu_.number_occurrences(rows); });
   }
@@ -235,7 +232,12 @@ class GuardedRow final : public RowOperations {
     return std::make_unique<GuardedGroups>(cpu_.make_row_groups(), stream_);
   }
   void open_rows(std::span<const TouchedRows> shards) override {
-    later(cpu_, stream_, &RowOperations::open_rows, shards);
+    std::vector<std::vector<GradientBlock>> located;
+    for (const TouchedRows& shard : shards) located.push_back(copy_of(shard.located));
+    stream_.later([this, own = copy_of(shards), located = std::move(located)]() mutable {
+      for (size_t s = 0; s < own.size(); ++s) own[s].located = located[s];
+      cpu_.open_rows(own);
+    });
   }
   void sum_gradients(std::span<float* const> out) override {
     later(cpu_, stream_, &RowOperations::sum_gradients, out);

@@ -69,12 +69,12 @@ void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstByte
   }
 }
 
-void ReceivedGradients::locate(const Inbox& inbox, const IndexPlan& plan,
-                               compute::Backend& backend) {
+void ReceivedGradients::list(const Inbox& inbox, const IndexPlan& plan) {
   size_t bags = 0;
   for (size_t p = 0; p < rows_.size(); ++p) bags += static_cast<size_t>(plan.bags(p));
   const float** to = memory_.resize_as<const float*>(bags).data();
   located_.clear();
+  first_located_.assign(1, 0);
   core::reserve_with_slack(located_, inbox.blocks_with_ids());
   size_t own = 0;
   for (size_t p = 0; p < rows_.size(); ++p) {
@@ -95,8 +95,8 @@ void ReceivedGradients::locate(const Inbox& inbox, const IndexPlan& plan,
         to += received.rows;
       }
     }
+    first_located_.push_back(located_.size());
   }
-  backend.gradients().locate_gradients(located_);
 }
 
 }  // namespace shardrec::embedding

@@ -35,18 +35,24 @@ class ReceivedGradients {
             std::span<const comm::ConstBytes> bodies,
             std::span<const std::span<const GradientRows>> lent);
 
-  // After open(): the addresses of the gradient rows of all bags of a plan of the same batch.
-  void locate(const Inbox& inbox, const IndexPlan& plan, compute::Backend& backend);
-  // [bags] of a part of the plan.
+  // After open(): lists where the gradient rows of all bags of a plan of the same batch lie, and makes room for their
+  // addresses.
+  void list(const Inbox& inbox, const IndexPlan& plan);
+  std::span<const compute::GradientBlock> located(size_t part) const {
+    return std::span(located_).subspan(first_located_[part],
+                                       first_located_[part + 1] - first_located_[part]);
+  }
+  // [bags] of a part of the plan: the addresses, written by what located() says.
   const float* const* rows(size_t part) const { return rows_[part]; }
 
  private:
   const Layout& layout_;
   std::span<const Block> own_blocks_;
-  std::vector<size_t> heads_;         // by source, all the same
-  std::vector<GradientRows> blocks_;  // as Inbox::present_blocks()
-  std::vector<compute::GradientBlock> located_;
-  std::vector<const float**> rows_;  // by part
+  std::vector<size_t> heads_;                    // by source, all the same
+  std::vector<GradientRows> blocks_;             // as Inbox::present_blocks()
+  std::vector<compute::GradientBlock> located_;  // of the parts, one after the other
+  std::vector<size_t> first_located_;            // [parts + 1]
+  std::vector<const float**> rows_;              // by part
   compute::Buffer memory_;
 };
 

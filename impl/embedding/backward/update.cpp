@@ -114,13 +114,15 @@ void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages
                   std::span<const std::span<const GradientRows>> lent, float owner_scale,
                   std::span<const TableStep> steps, const IndexPlan& plan) {
   gradients_.open(inbox, messages, bodies, lent);
-  gradients_.locate(inbox, plan, context_.backend());
+  gradients_.list(inbox, plan);
   plan_ = &plan;
   steps_ = steps;
   owner_scale_ = owner_scale;
   from_kept_ = false;
   from_replicas_ = false;
-  open_rows();
+  list_touched();
+  for (size_t s = 0; s < shards_.size(); ++s) touched_[s].located = gradients_.located(s);
+  context_.backend().rows().open_rows(touched_);
 }
 
 std::span<const int64_t> Update::rows_of(size_t shard) const {
@@ -156,9 +158,13 @@ compute::TouchedRows Update::touched(size_t shard) const {
   return touched;
 }
 
-void Update::open_rows() {
+void Update::list_touched() {
   touched_.clear();
   for (size_t s = 0; s < shards_.size(); ++s) touched_.push_back(touched(s));
+}
+
+void Update::open_rows() {
+  list_touched();
   context_.backend().rows().open_rows(touched_);
 }
 

@@ -88,7 +88,8 @@ class Update {
 
   std::span<const int64_t> rows_of(size_t shard) const;
   compute::TouchedRows touched(size_t shard) const;
-  // Hands the back end the rows and gradients that the step is about.
+  void list_touched();
+  // Hands the back end the rows and gradients that the step is about, where these have been located.
   void open_rows();
   // Sums the gradients of the shards' rows where they are wanted: buffers_.
   template <class Wanted>

@@ -29,9 +29,6 @@ class GradientFamily final : public GradientOperations {
   void sum_weight_products(std::span<const WeightGradients> features) override {
     cpu::sum_weight_products(features, context_);
   }
-  void locate_gradients(std::span<const GradientBlock> blocks) override {
-    cpu::locate_gradients(blocks, context_);
-  }
   void number_occurrences(const SingleOccurrences& rows) override { cpu::number_occurrences(rows); }
   std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) override {
     return std::make_unique<cpu::IndexedGradients>(width, context_);

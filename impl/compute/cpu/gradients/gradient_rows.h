@@ -5,6 +5,7 @@
 
 #include "compute/cpu/tasks/context.h"
 #include "compute/gradient_operations.h"
+#include "compute/row_operations.h"
 
 namespace shardrec::compute::cpu {
 

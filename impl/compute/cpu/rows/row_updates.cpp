@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compute/cpu/gradients/gradient_rows.h"
 #include "compute/cpu/tasks/shares.h"
 #include "compute/probe/machine.h"
 #include "compute/profile/memory_profile.h"
@@ -27,11 +28,14 @@ void RowUpdates::open(std::span<const TouchedRows> shards, const Context& contex
   shards_.assign(shards.begin(), shards.end());
   scratch_bytes_ = 0;
   size_t gradient_bytes = 0;
+  located_.clear();
   for (const TouchedRows& shard : shards_) {
+    located_.insert(located_.end(), shard.located.begin(), shard.located.end());
     scratch_bytes_ = std::max(scratch_bytes_, row_update_scratch_bytes(shard.job.width));
     gradient_bytes += static_cast<size_t>(shard.bags * shard.job.width) * sizeof(float);
   }
   for (TouchedRows& shard : shards_) shard.job.far_gradients = gradient_bytes > far_bytes_;
+  locate_gradients(located_, context);
   cut(context);
 }
 

@@ -50,6 +50,7 @@ class RowUpdates {
   void for_each_piece(const Context& context, Body body);
 
   std::vector<TouchedRows> shards_;
+  std::vector<GradientBlock> located_;  // of all shards
   std::vector<Piece> pieces_;
   HotRows hot_;
   size_t scratch_bytes_ = 0;  // of a kernel call

@@ -1,5 +1,5 @@
-// Gradients on their way from outputs to the owners of rows (cuda_plugin.h): packed by the source, found by the owner,
-// kept for a later step; and gradients of weights.
+// Gradients on their way from outputs to the owners of rows (cuda_plugin.h): packed by the source, kept by the
+// owner for a later step; and gradients of weights.
 #pragma once
 
 #include <stdint.h>
@@ -44,21 +44,7 @@ typedef struct shardrec_cuda_gradients {
 // A chunk of items takes so many blocks of threads.
 #define SHARDREC_CUDA_GRADIENT_SLICES 4
 
-// Where the gradient rows of bags lie, and occurrences of rows that have one each.
-
-// compute::GradientBlock: out[r] = data + stride * (sample[r], or r).
-typedef struct shardrec_cuda_gradient_block {
-  const float *data;
-  int64_t stride;          // floats
-  const uint32_t *sample;  // null: r
-  int64_t rows;
-  const float **out;
-} shardrec_cuda_gradient_block;
-
-typedef struct shardrec_cuda_gradient_blocks {
-  const shardrec_cuda_gradient_block *blocks;
-  shardrec_cuda_tiles tiles;  // of rows
-} shardrec_cuda_gradient_blocks;
+// Occurrences of rows that have one each.
 
 // compute::SingleOccurrences.
 typedef struct shardrec_cuda_single_occurrences {
@@ -160,7 +146,6 @@ typedef struct shardrec_cuda_weight_gradients {
   OPERATION(pack_output_gradients, int32_t element, int32_t vectors,                              \
             const shardrec_cuda_gradients *jobs, const int64_t *first_block, int32_t count,       \
             int64_t blocks)                                                                       \
-  OPERATION(locate_gradients, const shardrec_cuda_gradient_blocks *job)                           \
   OPERATION(number_occurrences, const shardrec_cuda_single_occurrences *job)                      \
   OPERATION(find_new_rows, shardrec_cuda_kept_addition *job)                                      \
   OPERATION(add_kept, const shardrec_cuda_kept_addition *job)                                     \

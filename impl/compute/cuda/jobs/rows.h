@@ -89,12 +89,12 @@ typedef struct shardrec_cuda_touched_rows {
   const int64_t *run;             // [count + 1]
   const uint32_t *bags;           // by occurrence
   const float *weights;           // by occurrence; null: all 1
-  const float *const *gradients;  // [bag_count]
-  const uint32_t *blocks;         // [bag_count]
+  const float *const *gradients;  // by bag
+  const uint32_t *blocks;         // by bag
   int64_t count;                  // of rows, at most
   const int64_t *there;           // how many there are; null: count
-  int64_t bag_count;
-  int64_t width;  // columns of the shard
+  int64_t bag_count;              // 0 where gradients are located when the rows are opened
+  int64_t width;                  // columns of the shard
   float gradient_scale;
   float block_start;
   // What is found out when the rows are opened:
@@ -105,8 +105,25 @@ typedef struct shardrec_cuda_touched_rows {
   uint32_t *unaligned;  // not 0: some gradient's address is no multiple of 16
 } shardrec_cuda_touched_rows;
 
-// Finds the hot rows of all shards, and sums the blocks of as many of them as there is room for.
+// compute::GradientBlock: out[r] = data + stride * (sample[r], or r).
+typedef struct shardrec_cuda_gradient_block {
+  const float *data;
+  int64_t stride;          // floats
+  const uint32_t *sample;  // null: r
+  int64_t rows;
+  const float **out;
+  uint32_t *unaligned;  // of the shard
+} shardrec_cuda_gradient_block;
+
+typedef struct shardrec_cuda_gradient_blocks {
+  const shardrec_cuda_gradient_block *blocks;
+  shardrec_cuda_tiles tiles;  // of rows
+} shardrec_cuda_gradient_blocks;
+
+// Writes the addresses of gradients that are located, finds the hot rows of all shards, and sums the blocks of as many
+// of them as there is room for.
 typedef struct shardrec_cuda_row_opening {
+  shardrec_cuda_gradient_blocks located;
   const shardrec_cuda_touched_rows *shards;  // [count]
   const int64_t *first_block;  // [count + 1]: blocks of threads of the shards before each
   int32_t count;

@@ -17,10 +17,7 @@ namespace shardrec::compute::cuda::host {
 class GradientFamily final : public GradientOperations {
  public:
   explicit GradientFamily(std::shared_ptr<Stream> stream)
-      : stream_(std::move(stream)),
-        packing_(stream_),
-        weight_products_(stream_),
-        gradient_rows_(stream_) {}
+      : stream_(std::move(stream)), packing_(stream_), weight_products_(stream_) {}
 
   void pack_bag_gradients(std::span<const BagGradients> blocks) override { packing_.run(blocks); }
   void pack_sequence_gradients(std::span<const SequenceGradients> blocks) override {
@@ -31,9 +28,6 @@ class GradientFamily final : public GradientOperations {
   }
   void sum_weight_products(std::span<const WeightGradients> features) override {
     weight_products_.run(features);
-  }
-  void locate_gradients(std::span<const GradientBlock> blocks) override {
-    gradient_rows_.locate(blocks);
   }
   void number_occurrences(const SingleOccurrences& rows) override {
     host::number_occurrences(rows, *stream_);
@@ -46,7 +40,6 @@ class GradientFamily final : public GradientOperations {
   std::shared_ptr<Stream> stream_;
   GradientPacking packing_;
   WeightProductTasks weight_products_;
-  GradientRows gradient_rows_;
 };
 
 }  // namespace shardrec::compute::cuda::host

@@ -71,6 +71,7 @@ bool takes_vectors(const RowUpdate& job, ColumnRange range) {
 RowUpdates::RowUpdates(std::shared_ptr<Stream> stream)
     : stream_(std::move(stream)),
       opened_(stream_),
+      gradient_rows_(stream_),
       found_(make_memory(stream_)),
       hot_sums_(make_memory(stream_)),
       launches_(stream_),
@@ -82,7 +83,8 @@ void RowUpdates::open(std::span<const TouchedRows> shards) {
   first_block_.assign(1, 0);
   for (const TouchedRows& shard : shards_) {
     const RowUpdate& job = shard.job;
-    const int64_t bags = shard.rows == 0 ? 0 : shard.bags;
+    const bool located_before = shard.rows != 0 && shard.located.empty();
+    const int64_t bags = located_before ? shard.bags : 0;
     touched_.push_back({.rows = job.rows,
                         .run = job.run,
                         .bags = job.bags,
@@ -98,14 +100,17 @@ void RowUpdates::open(std::span<const TouchedRows> shards) {
     const int64_t threads = std::max(shard.rows, bags);
     first_block_.push_back(first_block_.back() + (threads + kThreads - 1) / kThreads);
   }
-  if (first_block_.back() == 0) return;
-  make_room_for_hot_rows();
-  find_hot_rows();
+  const bool locates =
+      std::ranges::any_of(shards, [](const TouchedRows& shard) { return !shard.located.empty(); });
+  if (first_block_.back() == 0 && !locates) return;
+  uint32_t* const unaligned = make_room();
+  gradient_rows_.list(shards, unaligned);
+  enqueue_opening();
 }
 
-// What is found: two counts and a word per shard, which begin as zeros, the list of hot rows, that of
-// their sums, and the index of the hot row for each row.
-void RowUpdates::make_room_for_hot_rows() {
+// For what is found: two counts and a word per shard, which begin as zeros, the list of hot rows, that of
+// their sums, and the index of the hot row for each row. Returns the words of the shards.
+uint32_t* RowUpdates::make_room() {
   const int64_t rows = count_rows();
   const int64_t stride = (widest_ + 3) / 4 * 4;
   const auto places = static_cast<int64_t>(kMostHotBytes / sizeof(float)) / stride;
@@ -134,6 +139,7 @@ void RowUpdates::make_room_for_hot_rows() {
   }
   require(table().fill(stream_->handle(), found, 0, zeros),
           core::sentence("open touched rows on device ", stream_->device()));
+  return unaligned;
 }
 
 // All rows, and how many sums hot ones can have. Where the host knows the most rows only, these are as
@@ -155,11 +161,13 @@ int64_t RowUpdates::count_rows() {
   return rows;
 }
 
-void RowUpdates::find_hot_rows() {
-  opened_.begin(Arguments::bytes_of<shardrec_cuda_touched_rows>(touched_.size()) +
+void RowUpdates::enqueue_opening() {
+  opened_.begin(gradient_rows_.bytes() +
+                Arguments::bytes_of<shardrec_cuda_touched_rows>(touched_.size()) +
                 Arguments::bytes_of<int64_t>(first_block_.size()));
   auto* const counts = static_cast<uint32_t*>(static_cast<void*>(found_.data()));
   const shardrec_cuda_row_opening opening{
+      .located = gradient_rows_.add_to(opened_),
       .shards = opened_.add(std::span<const shardrec_cuda_touched_rows>(touched_)),
       .first_block = opened_.add(std::span<const int64_t>(first_block_)),
       .count = static_cast<int32_t>(touched_.size()),

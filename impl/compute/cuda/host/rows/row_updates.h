@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compute/cuda/host/arguments.h"
+#include "compute/cuda/host/gradients/gradient_rows.h"
 #include "compute/cuda/host/rows/row_launches.h"
 #include "compute/math/rounding.h"
 #include "compute/row_operations.h"
@@ -32,8 +33,8 @@ class RowUpdates {
 
  private:
   int64_t count_rows();
-  void make_room_for_hot_rows();
-  void find_hot_rows();
+  uint32_t* make_room();
+  void enqueue_opening();
   // A job on some columns of a shard, which says neither what comes in nor what goes out.
   shardrec_cuda_row_job job_of(size_t shard, ColumnRange range, math::RoundingUse use) const;
   void add(size_t shard, int32_t operation, ColumnRange range, const shardrec_cuda_row_job& job);
@@ -46,6 +47,7 @@ class RowUpdates {
   std::vector<shardrec_cuda_touched_rows> touched_;
   std::vector<int64_t> first_block_;
   Arguments opened_;
+  GradientRows gradient_rows_;
   Buffer found_;
   Buffer hot_sums_;
   shardrec_cuda_hot_row* hot_rows_ = nullptr;  // in found_, as what follows

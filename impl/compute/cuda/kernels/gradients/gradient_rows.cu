@@ -4,17 +4,7 @@
 
 namespace shardrec::compute::cuda {
 
-shardrec_cuda_error load_gradient_rows() {
-  const cudaError_t error = load(locate_gradient_rows);
-  return error != cudaSuccess ? error : load(number_single_occurrences);
-}
-
-shardrec_cuda_error locate_gradients(shardrec_cuda_stream* stream,
-                                     const shardrec_cuda_gradient_blocks* blocks) {
-  const CurrentDevice device(stream->device);
-  if (device.error() != cudaSuccess) return device.error();
-  return launch(locate_gradient_rows, blocks->tiles.count, 0, stream->commands, *blocks);
-}
+shardrec_cuda_error load_gradient_rows() { return load(number_single_occurrences); }
 
 shardrec_cuda_error number_occurrences(shardrec_cuda_stream* stream,
                                        const shardrec_cuda_single_occurrences* rows) {

@@ -34,23 +34,6 @@ SHARDREC_DEVICE int32_t list_hot_row(const shardrec_cuda_row_opening& job, int32
   return has_room ? static_cast<int32_t>(at) : -1;
 }
 
-// A thread for each row and for each gradient row of a shard.
-SHARDREC_KERNEL(8) find_hot_rows(shardrec_cuda_row_opening job) {
-  const int32_t shard = last_start(job.first_block, job.count, blockIdx.x);
-  const shardrec_cuda_touched_rows& touched = job.shards[shard];
-  const int64_t i = (blockIdx.x - job.first_block[shard]) * kThreads + threadIdx.x;
-  if (i < rows_there(touched)) {
-    const int64_t begin = global(touched.run)[i];
-    const int64_t end = global(touched.run)[i + 1];
-    if (end - begin > SHARDREC_CUDA_HOT_OCCURRENCES) {
-      global(touched.hot_row)[i] = list_hot_row(job, shard, i, begin, end);
-    }
-  }
-  const bool unaligned =
-      i < touched.bag_count && reinterpret_cast<uintptr_t>(global(touched.gradients)[i]) % 16 != 0;
-  if (__any_sync(kAllLanes, unaligned) != 0 && lane_index() == 0) atomicOr(touched.unaligned, 1U);
-}
-
 // The blocks of a row's occurrences.
 struct BlocksOfRow {
   const shardrec_cuda_touched_rows& touched;

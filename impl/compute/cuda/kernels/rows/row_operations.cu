@@ -1,6 +1,6 @@
 #include "compute/cuda/kernels/operations.h"
-#include "compute/cuda/kernels/rows/hot_rows.h"
 #include "compute/cuda/kernels/rows/row_kernels.h"
+#include "compute/cuda/kernels/rows/row_opening.h"
 #include "compute/cuda/kernels/stream.h"
 
 namespace shardrec::compute::cuda {
@@ -49,7 +49,7 @@ cudaError_t load_kind(shardrec_cuda_row_kind kind) {
 }  // namespace
 
 shardrec_cuda_error load_row_operations() {
-  cudaError_t error = load(find_hot_rows);
+  cudaError_t error = load(open_touched_rows);
   if (error == cudaSuccess) error = load(sum_hot_blocks);
   for (const int32_t operation :
        {SHARDREC_CUDA_ROW_GRADIENTS, SHARDREC_CUDA_ROW_NORMS, SHARDREC_CUDA_ROW_RESCALE}) {
@@ -68,7 +68,8 @@ shardrec_cuda_error open_rows(shardrec_cuda_stream* stream,
                               const shardrec_cuda_row_opening* opening) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  const cudaError_t error = launch(find_hot_rows, opening->blocks, 0, stream->commands, *opening);
+  const int64_t blocks = opening->located.tiles.count + opening->blocks;
+  const cudaError_t error = launch(open_touched_rows, blocks, 0, stream->commands, *opening);
   if (error != cudaSuccess || opening->most_hot_rows == 0) return error;
   return launch(sum_hot_blocks, kHotBlocks, 0, stream->commands, *opening);
 }
