@@ -1,6 +1,8 @@
 // What is enqueued again and again becomes graphs, which nobody sees but by the number of calls: neither a change of
 // shape, nor of memory, nor of what memory holds is missed.
-#include <cstring>
+#include <atomic>
+#include <mutex>
+#include <thread>
 
 #include "device/held_streams.h"
 #include "device/rank_on_device.h"
@@ -107,6 +109,31 @@ TEST_F(CommandGraphs, OnesThatAreNoLongerUsedGiveWay) {
     launched += graphs_launched_by(2, block);
   }
   EXPECT_EQ(launched, 20);
+}
+
+// Memory that a rank has shared is given back by whichever rank has read it last.
+TEST_F(CommandGraphs, MemoryIsGivenBackByAnotherThread) {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<compute::Allocation>> given;
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) {
+      std::vector<std::unique_ptr<compute::Allocation>> freed;
+      const std::lock_guard lock(mutex);
+      std::swap(freed, given);
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    {
+      const std::lock_guard lock(mutex);
+      given.push_back(memory_->allocate(kBytes));
+    }
+    const auto byte = static_cast<uint8_t>(i % 3 + 1);
+    enqueue(byte, 0);
+    expect_copied(byte);
+  }
+  over = true;
+  other.join();
 }
 
 TEST_F(CommandGraphs, AGraphOfADeviceThatFailsTellsOfIt) {

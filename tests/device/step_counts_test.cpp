@@ -153,7 +153,7 @@ TEST_F(StepCounts, OfOneRank) {
 
 // One wait more: for the check of what the other rank has sent.
 TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
-  expect(of_a_step(2), Counts{.waits = 2, .launches = 18, .copies = 5, .calls = 25});
+  expect(of_a_step(2), Counts{.waits = 2, .launches = 18, .copies = 9, .calls = 46});
 }
 
 // Option DEVICE_WAIT: all that a step waits for is an event, which says how.
@@ -168,7 +168,7 @@ TEST_F(StepCounts, AStepWaitsAsTheCollectionIsTold) {
 
 // Two waits more: for how many different ids each block has, and for the check of the codes that arrive.
 TEST_F(StepCounts, OfTwoRanksWhoseRepeatedIdsTravelOnce) {
-  expect(of_a_step(2, true), Counts{.waits = 4, .launches = 22, .copies = 5, .calls = 25});
+  expect(of_a_step(2, true), Counts{.waits = 4, .launches = 22, .copies = 15, .calls = 52});
 }
 
 }  // namespace

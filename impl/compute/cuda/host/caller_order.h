@@ -22,7 +22,7 @@ class CallerOrder {
     stream.follow(of_caller_);
   }
   // What the caller enqueues from now on takes place behind what the stream holds.
-  void hold_up(int64_t caller, const Stream& stream) {
+  void hold_up(int64_t caller, Stream& stream) {
     for_caller_.record(stream);
     for_caller_.hold_up_caller(caller);
   }

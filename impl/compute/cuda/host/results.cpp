@@ -22,17 +22,12 @@ void* Results::begin_bytes(size_t bytes, uint8_t byte, size_t work_bytes) {
 void Results::send() {
   stream_->copy_kept(on_host_.data(), on_device_.data(), bytes_);
   there_.record(*stream_);
-  waited_ = false;
-}
-
-bool Results::known() {
-  waited_ = waited_ || there_.is_over();
-  return waited_;
+  known_ = false;
 }
 
 void Results::wait() {
   there_.wait();
-  waited_ = true;
+  known_ = true;
 }
 
 const std::byte* Results::get_bytes() {

@@ -37,8 +37,9 @@ class Results {
   void wait();
   // What is enqueued in another stream from now on takes place when they are there. After send().
   void hold_up(Stream& other) const { other.follow(there_); }
-  // Would get() return at once?
-  bool known();
+  // Would get() return at once, as far as the host knows? It does when it has waited for something behind them.
+  bool known() const { return known_; }
+  void know() { known_ = true; }
   // Both at once, for what the host cannot go on without.
   template <class T>
   std::span<const T> fetch() {
@@ -57,7 +58,7 @@ class Results {
   PinnedRoom on_host_;
   Event there_;
   size_t bytes_ = 0;
-  bool waited_ = false;  // they are there
+  bool known_ = false;
 };
 
 }  // namespace shardrec::compute::cuda::host

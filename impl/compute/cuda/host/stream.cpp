@@ -82,23 +82,27 @@ void Stream::follow(const Event& event) {
 Event::Event(int32_t device, HostWait host_wait)
     : device_(device), event_(make_event(device, host_wait)) {}
 
-void Event::record(const Stream& stream) {
+void Stream::know_over(uint64_t place) noexcept {
+  uint64_t known = known_over_.load(std::memory_order_relaxed);
+  while (known < place &&
+         !known_over_.compare_exchange_weak(known, place, std::memory_order_acq_rel)) {
+  }
+}
+
+void Event::record(Stream& stream) {
   require(table().record(handle(), stream.handle()),
           core::sentence("mark a place in the operations of device ", stream.device()));
+  stream_ = &stream;
+  place_ = ++stream.recorded_;
 }
 
 void Event::wait() const {
   require(table().wait_for_event(handle()), "finish operations that were waited for");
-}
-
-bool Event::is_over() const {
-  const shardrec_cuda_error error = table().query_event(handle());
-  if (error == SHARDREC_CUDA_NOT_READY) return false;
-  require(error, "ask whether operations are over");
-  return true;
+  if (stream_ != nullptr) stream_->know_over(place_);
 }
 
 void Event::record_caller(int64_t stream) {
+  stream_ = nullptr;
   require_caller(table().record_caller(handle(), stream), stream, device_);
 }
 

@@ -3,6 +3,7 @@
 // Thread rule: a Stream and what is made with it by one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,11 +52,24 @@ class Stream {
   // As callers name streams: the value of a cudaStream_t.
   int64_t number() const noexcept { return table().stream_number(handle()); }
 
+  // The place of the next event that is recorded here; places are counted through.
+  uint64_t next_place() const noexcept { return recorded_ + 1; }
+  // Does the host know, having waited for an event at or behind the place, that what is before it is over?
+  bool is_known_over(uint64_t place) const noexcept {
+    return place <= known_over_.load(std::memory_order_acquire);
+  }
+
  private:
+  friend class Event;
+  // Any thread.
+  void know_over(uint64_t place) noexcept;
+
   int32_t device_;
   BookedBytes booked_;
   HostWait host_wait_;
   std::unique_ptr<shardrec_cuda_stream, StreamDeleter> stream_;
+  uint64_t recorded_ = 0;
+  std::atomic<uint64_t> known_over_{0};
 };
 
 // A place in a stream. One that was never recorded is over.
@@ -66,10 +80,9 @@ class Event {
   explicit Event(const Stream& stream) : Event(stream.device(), stream.host_wait()) {}
 
   int32_t device() const noexcept { return device_; }
-  void record(const Stream& stream);
+  // The stream outlives the event's wait().
+  void record(Stream& stream);
   void wait() const;
-  // Is it over? Does not wait.
-  bool is_over() const;
   // A caller's stream of the event's device: the event is where it is now, or holds up what the caller
   // enqueues from now on. Throws INVALID_ARGUMENT (no stream of the device), DEVICE_ERROR.
   void record_caller(int64_t stream);
@@ -79,6 +92,8 @@ class Event {
  private:
   int32_t device_;
   std::unique_ptr<shardrec_cuda_event, EventDeleter> event_;
+  Stream* stream_ = nullptr;  // where it was recorded; null: in a caller's, or never
+  uint64_t place_ = 0;
 };
 
 }  // namespace shardrec::compute::cuda::host

@@ -5,7 +5,8 @@
 // A command is a function with values: a kernel with its shape and arguments, a scan or a sort, a copy, a fill. Two
 // lists of the same bytes do the same, whatever the memory that they name holds by then.
 //
-// Thread rule: one thread at a time.
+// Thread rule: any thread. Memory that a rank has shared is given back, in the order of the stream, by whichever rank
+// has read it last.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <tuple>
 #include <type_traits>
@@ -32,6 +34,7 @@ class CommandList {
   cudaError_t add(cudaError_t (*run)(cudaStream_t, Values...),
                   const std::type_identity_t<Values>&... values) {
     static_assert((std::is_trivially_copyable_v<Values> && ...));
+    const std::lock_guard lock(mutex_);
     try {
       // Zeros stand where values leave gaps.
       size_t at = list_.words.size();
@@ -48,6 +51,7 @@ class CommandList {
 
   // Enqueues the commands, and forgets them, also where one fails. The stream's device is the current one.
   cudaError_t submit() {
+    const std::lock_guard lock(mutex_);
     if (list_.count == 0) return cudaSuccess;
     const cudaError_t error = graphs_.run(list_, stream_);
     list_.words.clear();
@@ -80,6 +84,7 @@ class CommandList {
   }
 
   const cudaStream_t stream_;
+  std::mutex mutex_;  // guards what follows
   Commands list_;
   CommandGraphs graphs_;
 };

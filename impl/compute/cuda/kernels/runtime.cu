@@ -100,7 +100,7 @@ shardrec_cuda_error create_stream(int32_t device, shardrec_cuda_stream** out) {
   cudaStream_t stream = nullptr;
   const cudaError_t error = called(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   if (error != cudaSuccess) return error;
-  *out = new (std::nothrow) shardrec_cuda_stream{device, CommandList(stream)};
+  *out = new (std::nothrow) shardrec_cuda_stream(device, stream);
   if (*out != nullptr) return cudaSuccess;
   called(cudaStreamDestroy(stream));
   return cudaErrorMemoryAllocation;

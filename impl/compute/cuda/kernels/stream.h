@@ -8,7 +8,10 @@
 #include "compute/cuda/kernels/contexts.h"
 
 struct shardrec_cuda_stream {
-  int device = 0;
+  shardrec_cuda_stream(int device_number, cudaStream_t stream)
+      : device(device_number), commands(stream) {}
+
+  const int device;
   // Of operations. Whoever does something else with the stream submits them before.
   shardrec::compute::cuda::CommandList commands;
 };

@@ -65,7 +65,14 @@ void SortedRows::build(std::span<const GroupedPart> parts, bool weighted, int64_
 
 void SortedRows::join() {
   is_forked_ = false;
-  if (!std::exchange(is_joined_, true)) results_.hold_up(*operations_);
+  if (std::exchange(is_joined_, true)) return;
+  results_.hold_up(*operations_);
+  joined_at_ = operations_->next_place();
+}
+
+bool SortedRows::counted() {
+  if (is_joined_ && operations_->is_known_over(joined_at_)) results_.know();
+  return results_.known();
 }
 
 void SortedRows::enqueue(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) {

@@ -33,7 +33,7 @@ class SortedRows final : public RowGroups {
 
   int64_t most_rows(size_t part) const override { return parts_[part].occurrences; }
   const int64_t* row_count(size_t part) const override { return job_.row_counts + part; }
-  bool counted() override { return results_.known(); }
+  bool counted() override;
   std::span<const int64_t> rows(size_t part) override { return {parts_[part].rows, rows_of(part)}; }
   std::span<const int64_t> run(size_t part) override {
     return {parts_[part].run, rows_of(part) + 1};
@@ -51,13 +51,17 @@ class SortedRows final : public RowGroups {
   Sizes list(std::span<const GroupedPart> parts, uint32_t blocks_per_feature);
   void make_room(const Sizes& sizes, bool weighted);
   // Waits.
-  size_t rows_of(size_t part) { return static_cast<size_t>(results_.get<int64_t>()[part]); }
+  size_t rows_of(size_t part) {
+    counted();
+    return static_cast<size_t>(results_.get<int64_t>()[part]);
+  }
 
   std::shared_ptr<Stream> stream_;
   std::shared_ptr<Stream> operations_;
   Event fork_;              // in operations_
   bool is_forked_ = false;  // for the next build
   bool is_joined_ = true;   // operations_ is behind the last build
+  uint64_t joined_at_ = 0;  // events from this place of operations_ on are behind it
   BagIndex index_;
   Arguments arguments_;
   Results results_;
