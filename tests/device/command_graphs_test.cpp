@@ -123,12 +123,14 @@ TEST_F(CommandGraphs, MemoryIsGivenBackByAnotherThread) {
       std::swap(freed, given);
     }
   });
+  // Each list comes twice: the second one is captured while the other thread frees, and this one allocates.
   for (int i = 0; i < 200; ++i) {
+    const auto byte = static_cast<uint8_t>(i / 2);
+    require(table().fill(stream_->handle(), at(1), byte, kBytes), "fill");
     {
       const std::lock_guard lock(mutex);
       given.push_back(memory_->allocate(kBytes));
     }
-    const auto byte = static_cast<uint8_t>(i % 3 + 1);
     enqueue(byte, 0);
     expect_copied(byte);
   }

@@ -89,7 +89,7 @@ typedef struct shardrec_cuda_table {
   // Memory of a device, in the order of a stream: it may be used by what follows there, and is given
   // back when what is before it there is over. 256-byte aligned.
   shardrec_cuda_error (*allocate)(shardrec_cuda_stream *stream, uint64_t bytes, void **out);
-  shardrec_cuda_error (*release)(shardrec_cuda_stream *stream, void *memory);
+  shardrec_cuda_error (*release)(shardrec_cuda_stream *stream, void *memory);  // any thread
   // Memory of the host that devices read and write without another copy.
   shardrec_cuda_error (*allocate_pinned)(uint64_t bytes, void **out);
   shardrec_cuda_error (*release_pinned)(void *memory);

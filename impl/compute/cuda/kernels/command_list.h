@@ -5,8 +5,8 @@
 // A command is a function with values: a kernel with its shape and arguments, a scan or a sort, a copy, a fill. Two
 // lists of the same bytes do the same, whatever the memory that they name holds by then.
 //
-// Thread rule: any thread. Memory that a rank has shared is given back, in the order of the stream, by whichever rank
-// has read it last.
+// Thread rule: one thread at a time, but for behind(): memory that a rank has shared is given back, in the order of the
+// stream, by whichever rank has read it last.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -52,6 +52,26 @@ class CommandList {
   // Enqueues the commands, and forgets them, also where one fails. The stream's device is the current one.
   cudaError_t submit() {
     const std::lock_guard lock(mutex_);
+    return submit_commands();
+  }
+
+  // call(stream), ahead of the commands, or behind them once they are submitted; not while another thread submits them:
+  // what is called during a capture would be part of it.
+  template <class Call>
+  cudaError_t ahead(const Call& call) {
+    const std::lock_guard lock(mutex_);
+    return call(stream_);
+  }
+  template <class Call>
+  cudaError_t behind(const Call& call) {
+    const std::lock_guard lock(mutex_);
+    const cudaError_t submitted = submit_commands();
+    const cudaError_t error = call(stream_);
+    return submitted != cudaSuccess ? submitted : error;
+  }
+
+ private:
+  cudaError_t submit_commands() {
     if (list_.count == 0) return cudaSuccess;
     const cudaError_t error = graphs_.run(list_, stream_);
     list_.words.clear();
@@ -59,7 +79,6 @@ class CommandList {
     return error;
   }
 
- private:
   template <class T>
   static constexpr size_t kWordsOf = (sizeof(T) + sizeof(uint64_t) - 1) / sizeof(uint64_t);
 

@@ -71,13 +71,15 @@ shardrec_cuda_error allocate(shardrec_cuda_stream* stream, uint64_t bytes, void*
   *out = nullptr;
   const CurrentDevice current(stream->device);
   if (current.error() != cudaSuccess) return current.error();
-  return called(cudaMallocAsync(out, bytes, stream->commands.stream()));
+  return stream->commands.ahead(
+      [&](cudaStream_t in) { return called(cudaMallocAsync(out, bytes, in)); });
 }
 
 shardrec_cuda_error release(shardrec_cuda_stream* stream, void* memory) {
-  const SubmittedStream submitted(*stream);
-  const cudaError_t error = called(cudaFreeAsync(memory, stream->commands.stream()));
-  return submitted.error() != cudaSuccess ? submitted.error() : error;
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return stream->commands.behind(
+      [&](cudaStream_t in) { return called(cudaFreeAsync(memory, in)); });
 }
 
 shardrec_cuda_error allocate_pinned(uint64_t bytes, void** out) {
