@@ -155,6 +155,23 @@ TEST_F(CommandGraphs, AGraphOfADeviceThatFailsTellsOfIt) {
   EXPECT_EQ(graphs_launched_by(1, 0), 1);
 }
 
+// A call that touches nothing of the caller's on the device records no event: its operations begin all the same.
+TEST_F(CommandGraphs, ACallLeavesNothingThatHasNotBegun) {
+  Rank device(0);
+  ASSERT_EQ(device.status(), SHARDREC_OK) << shardrec_last_error();
+  const auto launches = of_plugin<int64_t()>("simt_launches");
+  Batch batch;
+  const auto ids = vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false);
+  const auto lengths = vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
+  const auto gradient = matrix_at(batch.gradient.data(), false);
+  for (int i = 0; i < 3; ++i) {
+    device.step(ids, lengths, matrix_at(batch.out.data(), false), gradient);
+    const int64_t begun = launches();
+    ASSERT_OK(shardrec_collection_wait_device(device.tables()));
+    EXPECT_EQ(launches(), begun) << "they began when somebody waited";
+  }
+}
+
 // Steps whose batches come again, in other memory, in other shapes, as long as graphs are launched: a rank on the CPU
 // has the same rows.
 TEST_F(CommandGraphs, StepsOfBatchesThatChange) {

@@ -44,8 +44,8 @@ void allow_peer_access(int device, int peer) {
   if ((peers.load(std::memory_order_relaxed) & bit) != 0) return;
   if (can_access(device, peer)) {
     open_pool(device, peer);
-    cudaDeviceEnablePeerAccess(peer,
-                               0);  // other memory; an error where the program has done so before
+    // To other memory; an error where the program has done so before.
+    cudaDeviceEnablePeerAccess(peer, 0);
   }
   cudaGetLastError();  // what was refused here is no failure of the next call
   peers.fetch_or(bit, std::memory_order_release);
