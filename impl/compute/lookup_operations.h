@@ -37,6 +37,8 @@ struct BagOutputs {
   Element out_element = Element::kFloat32;
   size_t out_stride = 0;  // elements
   bool mean = false;
+  // Where the batch may not be good (LocalBatch::good): 0 there, nothing is looked up. Null: it is.
+  const uint32_t* good = nullptr;
 };
 
 // When an operation is over, and the thread rule: backend.h.

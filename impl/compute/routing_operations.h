@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "compute/bags.h"
@@ -175,6 +176,21 @@ struct BatchLengths {
   int64_t ids = 0;
 };
 
+// Where the ids of each feature are, of lengths that were checked. False: as RoutingOperations::count_batch().
+inline bool place_ids(const BatchLengths& lengths, std::span<RoutedIds> features) {
+  int64_t end = 0;
+  for (size_t f = 0; f < features.size(); ++f) {
+    const CheckedLengths& checked = lengths.checked[f];
+    if (checked.wrong.position >= 0) return false;
+    features[f].first = end;
+    end = checked.sum + (lengths.features[f].are_offsets ? 0 : end);
+    features[f].count = end - features[f].first;
+  }
+  return end == lengths.ids;
+}
+
+class LocalBatch;
+
 // When an operation is over, and the thread rule: backend.h. All results are the host's, and there when the
 // calls return.
 class RoutingOperations {
@@ -209,6 +225,8 @@ class RoutingOperations {
   virtual void write_ids(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
                          std::span<CheckedIds> checked) = 0;
   virtual void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) = 0;
+  // For batches all ids of which stay here (local_batch.h). Null: the host gains nothing by not waiting.
+  virtual std::shared_ptr<LocalBatch> make_local_batch() { return nullptr; }
 
   // Forward, on the owner of rows: what arrived. The results are by block.
   virtual void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) = 0;
@@ -216,18 +234,6 @@ class RoutingOperations {
 
  protected:
   RoutingOperations() = default;
-  // Where the ids of each feature are, of lengths that were checked. False: as count_batch().
-  static bool place_ids(const BatchLengths& lengths, std::span<RoutedIds> features) {
-    int64_t end = 0;
-    for (size_t f = 0; f < features.size(); ++f) {
-      const CheckedLengths& checked = lengths.checked[f];
-      if (checked.wrong.position >= 0) return false;
-      features[f].first = end;
-      end = checked.sum + (lengths.features[f].are_offsets ? 0 : end);
-      features[f].count = end - features[f].first;
-    }
-    return end == lengths.ids;
-  }
 };
 
 }  // namespace shardrec::compute

@@ -42,7 +42,9 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       backward_(collection_->context(), options, collection_->update()),
       caller_output_(backend().memory()),
       input_(collection_->context(), options.weight_gradient),
-      name_(collection_->next_lookup_name()) {}
+      name_(collection_->next_lookup_name()) {
+  if (forward_.looks_up_only()) input_.set_stays();
+}
 
 Lookup::~Lookup() {
   if (receives_) {
@@ -104,17 +106,32 @@ void Lookup::check_output(int32_t output) const {
   }
 }
 
-OutputShape Lookup::output_shape(int32_t output) const {
+OutputShape Lookup::output_shape(int32_t output) {
   check_output(output);
   if (state_ == State::kIdle) {
     core::fail(SHARDREC_INVALID_STATE, "the shape of an output is known after begin only");
   }
+  settle_input();
   return input_.output_shape(output);
+}
+
+void Lookup::settle_input() {
+  if (!input_.is_pending()) return;
+  try {
+    input_.settle(name_);
+  } catch (...) {  // what has begun can be ended no more
+    collection_->communicator().fail("begin");
+    throw;
+  }
+}
+
+bool Lookup::has_size_of_batch(const shardrec_tensor* out) const {
+  return out != nullptr && out->ndim == 2 && out->shape[0] == input_.batch().batch_size();
 }
 
 OutputView Lookup::output_view(int32_t output, const shardrec_tensor* tensor,
                                const char* what) const {
-  const auto [rows, columns] = output_shape(output);
+  const auto [rows, columns] = input_.output_shape(output);
   // A refused batch has no size to hold the caller to; it writes nothing.
   const shardrec_dtype dtype = collection_->options().output_dtype;
   const core::AnyMatrix view =
@@ -129,10 +146,12 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     core::fail(SHARDREC_INVALID_STATE, "forward was called without begin");
   }
   collection_->check_before("forward");
+  // A batch that is refused needs no output of its size: for another one, it is known first whether it is.
+  if (!has_size_of_batch(out)) settle_input();
   const OutputView view = output_view(output, out, "out");
   OperationsScope operations(backend(), stream_);
   operations.touches(view.device.type);
-  const auto [rows, columns] = output_shape(output);
+  const auto [rows, columns] = input_.output_shape(output);
   const OutputView reached = caller_output_.matrix(view, rows, columns, false, backend());
   const size_t bytes = static_cast<size_t>(rows * columns) * compute::element_bytes(view.element);
   const auto give_back = [&] {
@@ -148,10 +167,18 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   std::optional<core::Error> refused;
   try {
     PhaseTimer timer(collection_->counters(), Phase::kInputExchange);
+    const bool pending = input_.is_pending();
+    if (pending) {
+      backward_.fork_plan();
+      forward_.look_up_pending(input_, output, reached, bytes, timer);
+      backend().submit();
+      timer.next(Phase::kInputExchange);
+      input_.settle(name_);
+    }
     refused = input_.receive();
     if (!refused) {
-      backward_.fork_plan();
-      forward_.run(input_, name_, output, reached, bytes, timer);
+      if (!pending) backward_.fork_plan();
+      forward_.run(input_, name_, output, reached, bytes, pending, timer);
       backward_.begin();
       state_ = State::kForwarded;
       loads_before_ = collection_->loads();

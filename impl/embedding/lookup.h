@@ -42,8 +42,8 @@ class Lookup {
 
   void begin(const BatchArguments& arguments);
   void forward(int32_t output, const shardrec_tensor* out);
-  // Of an output of the batch that has begun; no rows when this rank's checks refused the batch.
-  OutputShape output_shape(int32_t output) const;
+  // Of an output of the batch that has begun; no rows when this rank's checks refused the batch. Waits for these.
+  OutputShape output_shape(int32_t output);
   bool all_done() const;
   void set_gradient(int32_t output, const shardrec_tensor* gradient);
   // The first half of backward, or of accumulate, which must follow: posts the gradients, with the
@@ -82,6 +82,10 @@ class Lookup {
   // The messages of the batch are not read any more, by its plan neither.
   void release_input() noexcept;
   OutputView output_view(int32_t output, const shardrec_tensor* tensor, const char* what) const;
+  // Until it is known whether the batch is good (InputExchange::settle).
+  void settle_input();
+  // Has an output the size that it will have if a pending batch is good? Only then it is looked up before.
+  bool has_size_of_batch(const shardrec_tensor* out) const;
   void check_output(int32_t output) const;
 
   std::shared_ptr<Collection> collection_;

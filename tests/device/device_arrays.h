@@ -43,6 +43,7 @@ class DeviceTest : public ::testing::Test {
     }
 
     void* data() { return block_->data; }
+    size_t bytes_there() const { return bytes_; }
     // What is there when all operations of the stream are over.
     std::vector<std::byte> bytes() {
       std::vector<std::byte> out(bytes_);

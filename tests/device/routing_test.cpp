@@ -16,7 +16,9 @@ namespace {
 using compute::BagLengths;
 using compute::CheckedIds;
 using compute::CheckedLengths;
+using compute::LocalChunks;
 using compute::WrittenBlocks;
+using compute::cuda::host::require;
 
 class RoutingOnDevice : public DeviceTest {
  protected:
@@ -281,10 +283,10 @@ class BatchRoutingOnDevice : public RoutingOnDevice {
     int64_t batch_ids = 0;
   };
 
-  // Counts a batch here, or there. What is read of its lengths goes to out.
+  // What a batch is given as, here or there, for routed_. What is read of its lengths goes to out.
   template <class Integer>
-  bool count(compute::RoutingOperations& routing, const Given<Integer>& given, const void* values,
-             const void* ids, uint32_t* out) {
+  compute::BatchLengths list(const Given<Integer>& given, const void* values, const void* ids,
+                             const void* weights, uint32_t* out) {
     lengths_ = given.features;
     checked_lengths_.assign(lengths_.size(), {});
     checked_.assign(lengths_.size(), {});
@@ -294,11 +296,17 @@ class BatchRoutingOnDevice : public RoutingOnDevice {
       const RoutedFeature& feature = features_[f];
       lengths_[f].given = {values, sizeof(Integer) == sizeof(int64_t)};
       lengths_[f].out = out;
-      RoutedIds& routed = routed_.emplace_back(feature.view(ids, nullptr, out, nullptr, nullptr));
+      RoutedIds& routed = routed_.emplace_back(feature.view(ids, weights, out, nullptr, nullptr));
       routed.first = routed.count = 0;
       out += feature.lengths().size();
     }
-    const compute::BatchLengths batch{lengths_, checked_lengths_, given.batch_ids};
+    return {lengths_, checked_lengths_, given.batch_ids};
+  }
+  // Counts a batch here, or there.
+  template <class Integer>
+  bool count(compute::RoutingOperations& routing, const Given<Integer>& given, const void* values,
+             const void* ids, uint32_t* out) {
+    const auto batch = list(given, values, ids, nullptr, out);
     return routing.count_batch(batch, routed_, checked_, counts_);
   }
 
@@ -324,6 +332,166 @@ class BatchRoutingOnDevice : public RoutingOnDevice {
     for (size_t b = 0; b < counts.size(); ++b) {
       ASSERT_EQ(counts_[b].ids, counts[b].ids) << "block " << b;
       ASSERT_EQ(counts_[b].bags, counts[b].bags) << "block " << b;
+    }
+  }
+
+  // A batch that stays here has the same counts, and its ids are there for lookups before anybody knows. What the
+  // caller gave is written over in between.
+  template <class Integer>
+  void compare_local(const Given<Integer>& given) {
+    std::vector<uint32_t> out(given.bags, 5);
+    const bool counted =
+        count(cpu_->routing(), given, given.values.data(), given.batch.data(), out.data());
+    const auto lengths = checked_lengths_;
+    const auto counts = counts_;
+    // The CPU checks whole features when it writes them.
+    const auto checked = counted ? checks_of(given) : std::vector<CheckedIds>(lengths.size());
+    std::vector<float> weights(static_cast<size_t>(given.batch_ids));
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i) + 0.5F;
+
+    Array out_there(*this, std::vector<uint32_t>(given.bags, 5).data(), given.bags * 4);
+    Array ids_there(*this, given.batch.data(), given.batch.size());
+    Array weights_there(*this, weights.data(), weights.size() * sizeof(float));
+    Array values_there(*this, given.values.data(), given.values.size() * sizeof(Integer));
+    const bool wide = features_.front().shape().writes_64;
+    const std::vector<std::byte> nothing(weights.size() * 8, std::byte{0x5A});
+    Array copied(*this, nothing.data(), weights.size() * (wide ? 8 : 4));
+    Array copied_weights(*this, nothing.data(), weights.size() * sizeof(float));
+    size_t entries = 0;
+    for (const RoutedFeature& feature : features_) {
+      entries += static_cast<size_t>(compute::chunks_of(feature.shape().bags)) + 1;
+    }
+    Array chunks_there(*this, std::vector<uint32_t>(3 * entries, 7).data(), 12 * entries);
+    std::vector<LocalChunks> chunks;
+    auto* next = static_cast<uint32_t*>(chunks_there.data());
+    for (const RoutedFeature& feature : features_) {
+      const int64_t count = compute::chunks_of(feature.shape().bags) + 1;
+      chunks.push_back({.rows = next, .ids = next + count, .batch_ids = next + 2 * count});
+      next += 3 * count;
+    }
+
+    if (local_ == nullptr) local_ = family().make_local_batch();
+    auto* const read = static_cast<uint32_t*>(out_there.data());
+    const auto batch =
+        list(given, values_there.data(), ids_there.data(), weights_there.data(), read);
+    const bool weighted = features_.front().shape().weighted;
+    local_->begin(batch, routed_, blocks(),
+                  {.ids = copied.data(),
+                   .weights = weighted ? static_cast<float*>(copied_weights.data()) : nullptr,
+                   .chunks = chunks});
+    for (Array* const given_there : {&ids_there, &weights_there, &values_there}) {
+      require(compute::cuda::host::table().fill(stream_->handle(), given_there->data(), 0x77,
+                                                given_there->bytes_there()),
+              "write over what was given");
+    }
+    const bool is_good =
+        counted && std::ranges::all_of(checked, [](auto& c) { return c.wrong.position < 0; });
+    EXPECT_EQ(DeviceTest::read(local_->good(), 1).front() != 0, is_good);
+    ASSERT_EQ(local_->finish(batch, routed_, checked_, counts_), counted);
+    for (size_t f = 0; f < lengths.size(); ++f) {
+      ASSERT_EQ(checked_lengths_[f].wrong.position, lengths[f].wrong.position) << f;
+      if (lengths[f].wrong.position >= 0) {
+        ASSERT_EQ(checked_lengths_[f].wrong.value, lengths[f].wrong.value) << f;
+        ASSERT_EQ(checked_lengths_[f].wrong.before, lengths[f].wrong.before) << f;
+      } else {
+        ASSERT_EQ(checked_lengths_[f].sum, lengths[f].sum) << f;
+      }
+      if (!counted) continue;
+      ASSERT_EQ(checked_[f].wrong.position, checked[f].wrong.position) << f;
+      ASSERT_EQ(checked_[f].wrong.value, checked[f].wrong.value) << f;
+      if (is_good) {
+        ASSERT_EQ(checked_[f].out_of_range, checked[f].out_of_range) << f;
+      }
+    }
+    if (!is_good) return;
+    ASSERT_EQ(DeviceTest::read(read, out.size()), out);
+    for (size_t b = 0; b < counts.size(); ++b) {
+      ASSERT_EQ(counts_[b].ids, counts[b].ids) << "block " << b;
+      ASSERT_EQ(counts_[b].bags, counts[b].bags) << "block " << b;
+    }
+    std::vector<int64_t> rows;
+    for_each_id(given, [&](const RoutedFeature& feature, size_t, int64_t id) {
+      rows.push_back(is_outside(feature, id) ? 0 : id);
+    });
+    ASSERT_EQ(copied_ids(copied, wide), rows);
+    EXPECT_EQ(
+        DeviceTest::read(static_cast<float*>(copied_weights.data()), weights.size()) == weights,
+        weighted || weights.empty());
+    compare_chunks(DeviceTest::read(static_cast<uint32_t*>(chunks_there.data()), 3 * entries));
+  }
+
+  std::vector<int64_t> copied_ids(Array& there, bool wide) {
+    const auto bytes = there.bytes();
+    std::vector<int64_t> ids(bytes.size() / (wide ? 8 : 4));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      int32_t narrow = 0;
+      if (wide) {
+        std::memcpy(&ids[i], bytes.data() + 8 * i, 8);
+      } else {
+        std::memcpy(&narrow, bytes.data() + 4 * i, 4);
+        ids[i] = narrow;
+      }
+    }
+    return ids;
+  }
+  static bool is_outside(const RoutedFeature& feature, int64_t id) {
+    return id < 0 || id >= feature.shape().rows;
+  }
+  // Calls visit(feature, its number, id), in the order of the batch.
+  template <class Integer, class Visit>
+  void for_each_id(const Given<Integer>& given, Visit visit) const {
+    const std::byte* next = given.batch.data();
+    for (size_t f = 0; f < features_.size(); ++f) {
+      const bool reads_64 = features_[f].shape().reads_64;
+      for (int64_t i = 0; i < features_[f].count(); ++i) {
+        int64_t id = 0;
+        int32_t narrow = 0;
+        if (reads_64) {
+          std::memcpy(&id, next, 8);
+        } else {
+          std::memcpy(&narrow, next, 4);
+          id = narrow;
+        }
+        next += reads_64 ? 8 : 4;
+        visit(features_[f], f, id);
+      }
+    }
+  }
+  template <class Integer>
+  std::vector<CheckedIds> checks_of(const Given<Integer>& given) const {
+    std::vector<CheckedIds> checks(features_.size());
+    int64_t position = 0;
+    for_each_id(given, [&](const RoutedFeature& feature, size_t f, int64_t id) {
+      const int64_t here = position++;
+      if (!is_outside(feature, id)) return;
+      CheckedIds& check = checks[f];
+      if (feature.shape().policy != SHARDREC_OUT_OF_RANGE_ERROR) {
+        ++check.out_of_range;
+      } else if (check.wrong.position < 0) {
+        check.wrong = {.position = here, .value = id};
+      }
+    });
+    return checks;
+  }
+  void compare_chunks(const std::vector<uint32_t>& found) const {
+    size_t at = 0;
+    uint32_t batch_ids = 0;
+    for (const RoutedFeature& feature : features_) {
+      const auto chunks = static_cast<size_t>(compute::chunks_of(feature.shape().bags)) + 1;
+      uint32_t rows = 0;
+      uint32_t ids = 0;
+      for (size_t c = 0; c < chunks; ++c) {
+        ASSERT_EQ(found[at + c], rows) << "chunk " << c;
+        ASSERT_EQ(found[at + chunks + c], ids) << "chunk " << c;
+        ASSERT_EQ(found[at + 2 * chunks + c], batch_ids + ids) << "chunk " << c;
+        const size_t end = std::min(feature.lengths().size(), (c + 1) * size_t{kChunk});
+        for (size_t bag = c * size_t{kChunk}; bag < end; ++bag) {
+          rows += feature.lengths()[bag] != 0 ? 1 : 0;
+          ids += feature.lengths()[bag];
+        }
+      }
+      at += 3 * chunks;
+      batch_ids += static_cast<uint32_t>(feature.count());
     }
   }
 
@@ -373,6 +541,7 @@ class BatchRoutingOnDevice : public RoutingOnDevice {
   std::vector<CheckedIds> checked_;
   std::vector<BlockCount> counts_;
   std::unique_ptr<compute::cuda::host::RoutingFamily> family_;
+  std::shared_ptr<compute::LocalBatch> local_;
 };
 
 TEST_F(BatchRoutingOnDevice, CountsAsTheCpuWhileItReadsTheLengths) {
@@ -389,6 +558,58 @@ TEST_F(BatchRoutingOnDevice, CountsAsTheCpuWhileItReadsTheLengths) {
     ASSERT_NO_FATAL_FAILURE(compare_all<int64_t>(reads_64));
     forget();
   }
+}
+
+TEST_F(BatchRoutingOnDevice, CopiesABatchThatStaysHere) {
+  int wrong = 0;
+  const auto compare_given = [&](auto& given) {
+    ASSERT_NO_FATAL_FAILURE(compare_local(given));
+    for (const int64_t more : {-1, 1}) {  // in a list that is long enough
+      auto other = given;
+      other.batch.resize(other.batch.size() + 8);
+      other.batch_ids += more;
+      if (other.batch_ids >= 0) {
+        ASSERT_NO_FATAL_FAILURE(compare_local(other));
+      }
+    }
+    if (given.values.size() < 2) return;
+    for (const size_t at : {size_t{1}, given.values.size() - 1}) {
+      auto other = given;
+      other.values[at] = -5;
+      ASSERT_NO_FATAL_FAILURE(compare_local(other));
+    }
+    ASSERT_NO_FATAL_FAILURE(compare_local(given));  // nothing is left of them
+  };
+  for (int repeat = 0; repeat < 24; ++repeat) {
+    const bool reads_64 = repeat % 2 == 1;
+    const bool writes_64 = repeat % 4 == 3;
+    const bool refuses = repeat % 3 != 0;
+    const int64_t features = uniform(random_, 1, 40);
+    for (int64_t f = 0; f < features; ++f) {
+      RoutedShape shape = random_shape(random_, TableCut::kWhole);
+      shape.sequence = false;
+      shape.reads_64 = reads_64;
+      shape.writes_64 = writes_64;
+      shape.rows = writes_64 ? int64_t{3} << 31 : 100;
+      shape.weighted = repeat % 5 == 0;
+      shape.policy = refuses ? SHARDREC_OUT_OF_RANGE_ERROR : SHARDREC_OUT_OF_RANGE_CLAMP;
+      shape.wrong_ids = refuses ? 0 : 2;
+      RoutedFeature& feature = add(shape);
+      if (!refuses || feature.count() == 0 || uniform(random_, 0, features) != 0) continue;
+      const int64_t beyond = reads_64 ? (int64_t{1} << 40) + 7 : -3;
+      feature.spoil(uniform(random_, 0, feature.count() - 1), beyond);
+      ++wrong;
+    }
+    if (reads_64) {
+      Given<int64_t> given(*this, repeat % 8 < 4);
+      ASSERT_NO_FATAL_FAILURE(compare_given(given));
+    } else {
+      Given<int32_t> given(*this, repeat % 8 < 4);
+      ASSERT_NO_FATAL_FAILURE(compare_given(given));
+    }
+    forget();
+  }
+  EXPECT_GT(wrong, 3);
 }
 
 }  // namespace

@@ -315,18 +315,23 @@ std::optional<int64_t> error_number(shardrec_error_part part) {
   return value;
 }
 
-class BadBatch : public ::testing::TestWithParam<shardrec_sharding> {};
+struct Spread {
+  int ranks;
+  shardrec_sharding sharding;
+};
+class BadBatch : public ::testing::TestWithParam<Spread> {};
 
 TEST_P(BadBatch, OneRanksDefectIsToldToAllAndTrainingGoesOn) {
   const std::vector<Expected> all = cases();
   ASSERT_GE(all.size(), 40U);
-  run_ranks(kRanks, 1, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, GetParam());
+  const auto [ranks, sharding] = GetParam();
+  run_ranks(ranks, 1, [&, ranks = ranks, sharding = sharding](int rank, shardrec_comm* comm) {
+    Rank own(comm, sharding);
     own.good_step();
     for (size_t c = 0; c < all.size(); ++c) {
       const Expected& expected = all[c];
       SCOPED_TRACE(expected.name);
-      const int failed_rank = static_cast<int>(c) % kRanks;
+      const int failed_rank = static_cast<int>(c) % ranks;
       const std::vector<float> before = own.weights();
       Batch batch;
       if (rank == failed_rank) expected.spoil(batch);
@@ -356,9 +361,11 @@ TEST_P(BadBatch, OneRanksDefectIsToldToAllAndTrainingGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, BadBatch,
-                         ::testing::Values(SHARDREC_SHARDING_ROW_WISE,
-                                           SHARDREC_SHARDING_COLUMN_WISE,
-                                           SHARDREC_SHARDING_DATA_PARALLEL));
+                         ::testing::Values(Spread{kRanks, SHARDREC_SHARDING_ROW_WISE},
+                                           Spread{kRanks, SHARDREC_SHARDING_COLUMN_WISE},
+                                           Spread{kRanks, SHARDREC_SHARDING_DATA_PARALLEL},
+                                           // Nobody but the rank itself is told.
+                                           Spread{1, SHARDREC_SHARDING_ROW_WISE}));
 
 TEST(BadBatches, TheLowestRankIsNamedWhenSeveralAreBad) {
   run_ranks(kRanks, 3, [&](int rank, shardrec_comm* comm) {

@@ -86,6 +86,7 @@ Verdict CheckedBatch::open(const BatchArguments& arguments, const plan::Model& m
   const size_t features = model.features.size();
   batch_size_ = 0;
   no_more_data_ = false;
+  variable_ = is_variable(arguments);
   values_ = nullptr;
   weights_ = nullptr;
   non_finite_ = {};
@@ -119,7 +120,7 @@ Verdict CheckedBatch::open(const BatchArguments& arguments, const plan::Model& m
 Verdict CheckedBatch::finish(const BatchArguments& arguments, const plan::Model& model,
                              compute::Backend& backend) {
   Verdict verdict = check_lengths(by_offsets(arguments));
-  if (verdict.good() && is_variable(arguments)) {
+  if (verdict.good() && variable_) {
     const compute::Integers inverse{.data = given_inverse_.elements(*arguments.inverse, backend),
                                     .is_64 = arguments.inverse->dtype == SHARDREC_INT64};
     verdict = expansion_.build(inverse, first_bags_, batch_size_, model, backend);
@@ -130,6 +131,8 @@ Verdict CheckedBatch::finish(const BatchArguments& arguments, const plan::Model&
   }
   return refuse(verdict);
 }
+
+Verdict CheckedBatch::finish_lengths() { return refuse(check_lengths(given_.front().are_offsets)); }
 
 Verdict CheckedBatch::find_non_finite(const shardrec_tensor& weights) const {
   const int64_t position = compute::first_non_finite(weights.data, SHARDREC_FLOAT32, ids_);

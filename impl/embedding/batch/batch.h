@@ -47,9 +47,13 @@ class CheckedBatch {
   compute::BatchLengths unread_lengths() { return {given_, checked_, ids_}; }
   Verdict finish(const BatchArguments& arguments, const plan::Model& model,
                  compute::Backend& backend);
+  // The same where bag and sample are the same, and weights are not looked through: without the caller's memory.
+  Verdict finish_lengths();
 
   int64_t batch_size() const { return batch_size_; }
   bool no_more_data() const { return no_more_data_; }
+  // Have its features batch sizes of their own?
+  bool variable() const { return variable_; }
   bool weighted() const { return weights_ != nullptr; }
 
   // Number of bags of a feature.
@@ -101,6 +105,7 @@ class CheckedBatch {
 
   int64_t batch_size_ = 0;
   bool no_more_data_ = false;
+  bool variable_ = false;
   bool ids_are_64_ = false;
   const void* values_ = nullptr;
   const float* weights_ = nullptr;

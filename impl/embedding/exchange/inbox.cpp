@@ -37,7 +37,7 @@ Inbox::Inbox(const Layout& layout, comm::BodyCarrier& bodies, StepScratch& scrat
       next_sample_(per_source_),
       ids_memory_(bodies.backend().memory()) {}
 
-void Inbox::open(std::span<const comm::ConstBytes> messages) {
+void Inbox::open(std::span<const comm::ConstBytes> messages, std::span<const LocalBlock> local) {
   refused_ = -1;
   differing_ = -1;
   all_done_ = true;
@@ -58,7 +58,8 @@ void Inbox::open(std::span<const comm::ConstBytes> messages) {
   const auto bodies = received_->open(messages, heads_);
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto s = static_cast<size_t>(source);
-    if (const char* what = cut(source, messages[s], bodies[s]); what != nullptr) {
+    const auto apart = source == layout_.rank() ? local : std::span<const LocalBlock>();
+    if (const char* what = cut(source, messages[s], bodies[s], apart); what != nullptr) {
       check_bags();  // what is wrong before that is said first
       corrupt(source, what);
     }
@@ -125,7 +126,8 @@ void Inbox::count_records(std::span<const comm::ConstBytes> messages) {
   core::reserve_with_slack(scratch_.defects, blocks_with_ids_);
 }
 
-const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes body) {
+const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes body,
+                       std::span<const LocalBlock> local) {
   if (head_bytes(source) > message.size()) return "records are cut off";
   const auto s = static_cast<size_t>(source);
   const size_t records = records_of(source);
@@ -145,7 +147,9 @@ const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes bo
       next_sample_[b] += samples;
     } else {
       place = static_cast<uint32_t>(blocks_.size());
-      if (const char* what = cut_block(source, record, body, at); what != nullptr) return what;
+      const char* const what =
+          local.empty() ? cut_block(source, record, body, at) : take_local(record, local[r]);
+      if (what != nullptr) return what;
       next_sample_[b] += record.samples;
       ++r;
       read();
@@ -156,26 +160,44 @@ const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes bo
   return at == body.size() ? nullptr : "length is not what its records say";
 }
 
+ReceivedBlock* Inbox::add_block(const BlockRecord& record) {
+  if (record.ids > static_cast<uint64_t>(kMostIds) || record.bags > record.ids ||
+      record.bags > record.samples || record.unique > record.ids) {
+    return nullptr;
+  }
+  const Block& own = layout_.blocks_of(layout_.rank())[record.block];
+  ReceivedBlock& block = blocks_.emplace_back();
+  block.first_sample = next_sample_[record.block];
+  block.ids = static_cast<int64_t>(record.ids);
+  block.bags = record.bags;
+  block.rows = own.sequence ? block.ids : block.bags;
+  block.samples = record.samples;
+  ids_received_ += block.ids;
+  return &block;
+}
+
+const char* Inbox::take_local(const BlockRecord& record, const LocalBlock& local) {
+  ReceivedBlock* const block = add_block(record);
+  if (block == nullptr) return "records are absurd";
+  block->dense_lengths = local.lengths;
+  block->id_data = local.ids;
+  block->weights = local.weights;
+  return nullptr;
+}
+
 const char* Inbox::cut_block(int source, const BlockRecord& record, comm::ConstBytes body,
                              size_t& at) {
   const Block& own = layout_.blocks_of(layout_.rank())[record.block];
   const size_t index = blocks_.size();
-  ReceivedBlock& block = blocks_.emplace_back();
-  block.first_sample = next_sample_[record.block];
+  ReceivedBlock* const added = add_block(record);
+  if (added == nullptr) return "records are absurd";
+  ReceivedBlock& block = *added;
   const bool ids_are_64 = layout_.ids_are_64(layout_.parts()[static_cast<size_t>(own.part)].table);
-  if (record.ids > static_cast<uint64_t>(kMostIds) || record.bags > record.ids ||
-      record.bags > record.samples || record.unique > record.ids) {
-    return "records are absurd";
-  }
   const bool weighted = headers_[static_cast<size_t>(source)].weighted != 0 && !own.sequence;
   const size_t lengths = lengths_bytes(record);
   const size_t ids = ids_bytes(record, ids_are_64);
   const size_t weights = weights_bytes(record, weighted);
   if (lengths + ids + weights > body.size() - at) return "blocks are cut off";
-  block.ids = static_cast<int64_t>(record.ids);
-  block.bags = record.bags;
-  block.rows = own.sequence ? block.ids : block.bags;
-  block.samples = record.samples;
   if (record.sparse != 0) {
     block.sparse_lengths = view<SparseLength>(body, at);
   } else {
@@ -201,7 +223,6 @@ const char* Inbox::cut_block(int source, const BlockRecord& record, comm::ConstB
     scratch_.bags.push_back(block);
     scratch_.bags_source.push_back(source);
   }
-  ids_received_ += block.ids;
   return nullptr;
 }
 

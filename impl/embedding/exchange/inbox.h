@@ -38,8 +38,9 @@ class Inbox {
 
   // Reads the heads, cuts the messages and has their bodies checked. Throws CORRUPT_DATA, naming
   // the rank, when a message does not hold what it says. After a bad verdict there are no blocks.
-  // The messages stay where they are for as long as the blocks are used.
-  void open(std::span<const comm::ConstBytes> messages);
+  // The messages stay where they are for as long as the blocks are used. local: of this rank's own message, by
+  // record, the blocks that are not in its body; empty: all are.
+  void open(std::span<const comm::ConstBytes> messages, std::span<const LocalBlock> local = {});
 
   // The lowest rank whose batch was refused; -1: none.
   int refused_rank() const { return refused_; }
@@ -79,8 +80,12 @@ class Inbox {
     return header.has_blocks != 0 ? header.records : 0;
   }
   // Returns what is wrong with the message, null for nothing. The blocks before it are cut.
-  const char* cut(int source, comm::ConstBytes message, comm::ConstBytes body);
+  const char* cut(int source, comm::ConstBytes message, comm::ConstBytes body,
+                  std::span<const LocalBlock> local);
+  // The block of a record, without what is in the body; null: the record is absurd.
+  ReceivedBlock* add_block(const BlockRecord& record);
   const char* cut_block(int source, const BlockRecord& record, comm::ConstBytes body, size_t& at);
+  const char* take_local(const BlockRecord& record, const LocalBlock& local);
   void check_bags();
   void expand();
 

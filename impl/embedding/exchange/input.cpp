@@ -28,10 +28,18 @@ void InputExchange::write(const BatchArguments& arguments) {
   routed_.set_looked_up(context_.counters.ids_received.load(std::memory_order_relaxed));
   batch_.set_non_finite(context_.options.non_finite);
   verdict_ = routed_.route(batch_, arguments, context_.backend(), *outgoing.buffer);
+  if (!is_pending()) context_.bodies.finish_writing();
+}
+
+void InputExchange::settle(uint64_t lookup) {
+  if (!is_pending()) return;
+  verdict_ = routed_.settle(batch_, context_.backend(), *outgoing_[turn_].buffer);
   context_.bodies.finish_writing();
+  post(lookup);
 }
 
 void InputExchange::post(uint64_t lookup) {
+  if (is_pending()) return;
   Outgoing& outgoing = outgoing_[turn_];
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = lookup, .deadline_kind = comm::DeadlineKind::kStep};
@@ -70,7 +78,7 @@ void InputExchange::count_sent() {
 std::optional<core::Error> InputExchange::receive() {
   channel_->receive(outgoing_[1 - turn_].ticket, views_);
   holds_views_ = true;
-  inbox_.open(views_);
+  inbox_.open(views_, routed_.local_blocks());
   if (const int rank = inbox_.differing_rank(); rank >= 0) {
     release();
     return core::Error(

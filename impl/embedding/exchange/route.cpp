@@ -13,6 +13,14 @@ T* at(std::byte* base, size_t offset) {
   return static_cast<T*>(static_cast<void*>(base + offset));
 }
 
+void set_counts(SentBlock& sent, const Block& block, const BlockRecord& record) {
+  sent.ids = static_cast<int64_t>(record.ids);
+  sent.bags = record.bags;
+  sent.samples = record.samples;
+  sent.rows = block.sequence ? sent.ids : sent.bags;
+  sent.unique = record.unique;
+}
+
 bool drops(const compute::RoutedIds& feature) {
   return feature.policy == SHARDREC_OUT_OF_RANGE_DROP;
 }
@@ -32,7 +40,8 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient, StepScratch
       messages_(static_cast<size_t>(layout.ranks())),
       bodies_(messages_.size()),
       chunk_memory_(memory),
-      feature_memory_(memory) {
+      feature_memory_(memory),
+      local_memory_(memory) {
   places_.resize(layout.block_count());
   first_sent_.resize(messages_.size() + 1);
   deduplicated_.reserve(messages_.size());
@@ -70,6 +79,12 @@ Verdict RoutedBatch::route(CheckedBatch& batch, const BatchArguments& arguments,
                            compute::Backend& backend, comm::MessageBuffer& buffer) {
   Verdict found = batch.open(arguments, layout_.model(), backend);
   list_features(batch);
+  is_pending_ = is_local_ = local_batch_ != nullptr && found.good() && !batch.no_more_data() &&
+                            !batch.variable() && batch.bags() != 0;
+  if (is_pending_) {
+    copy_local(batch);
+    return found;
+  }
   if (found.good() && !batch.no_more_data()) {
     const compute::BatchLengths lengths = batch.unread_lengths();
     bool counted = false;
@@ -85,12 +100,57 @@ Verdict RoutedBatch::route(CheckedBatch& batch, const BatchArguments& arguments,
   return write(batch, found, backend, buffer);
 }
 
+void RoutedBatch::set_stays(compute::Backend& backend) {
+  const auto stays = [&](const compute::RoutedIds& feature) {
+    return feature.intervals == nullptr && !feature.sequence && !drops(feature) &&
+           feature.writes_64 == routed_.front().writes_64;
+  };
+  if (layout_.ranks() != 1 || !std::all_of(routed_.begin(), routed_.end(), stays)) return;
+  local_batch_ = backend.routing().make_local_batch();
+}
+
+void RoutedBatch::copy_local(CheckedBatch& batch) {
+  const auto entries_of = [&](size_t f) {
+    return static_cast<size_t>(chunks(static_cast<int32_t>(f))) + 1;
+  };
+  size_t entries = 0;
+  for (size_t f = 0; f < features_.size(); ++f) entries += 3 * entries_of(f);
+  const auto ids = static_cast<size_t>(batch.given_ids());
+  const size_t chunk_bytes = align_up(entries * sizeof(uint32_t), 64);
+  const size_t id_bytes =
+      align_up(ids * (routed_.front().writes_64 ? sizeof(int64_t) : sizeof(int32_t)), 64);
+  const size_t weight_bytes = batch.weighted() ? ids * sizeof(float) : 0;
+  std::byte* const memory = local_memory_.resize(chunk_bytes + id_bytes + weight_bytes);
+  local_chunks_.clear();
+  uint32_t* next = at<uint32_t>(memory, 0);
+  for (size_t f = 0; f < features_.size(); ++f) {
+    const size_t count = entries_of(f);
+    local_chunks_.push_back({.rows = next, .ids = next + count, .batch_ids = next + 2 * count});
+    next += 3 * count;
+  }
+  local_ = {.ids = memory + chunk_bytes,
+            .weights = batch.weighted() ? at<float>(memory, chunk_bytes + id_bytes) : nullptr,
+            .chunks = local_chunks_};
+  local_batch_->begin(batch.unread_lengths(), routed_, places_.size(), local_);
+}
+
+Verdict RoutedBatch::settle(CheckedBatch& batch, compute::Backend& backend,
+                            comm::MessageBuffer& buffer) {
+  is_pending_ = false;
+  scratch_.counts.resize(places_.size());
+  const bool counted =
+      local_batch_->finish(batch.unread_lengths(), routed_, checked_, scratch_.counts);
+  Verdict found = batch.finish_lengths();
+  if (found.good() && counted) found = first_verdict();
+  return write(batch, found, backend, buffer);
+}
+
 Verdict RoutedBatch::write(const CheckedBatch& batch, const Verdict& verdict,
                            compute::Backend& backend, comm::MessageBuffer& buffer) {
   Verdict found = verdict;
   place_intervals();
   lay_out(batch, found, buffer);
-  if (has_blocks_) {
+  if (has_blocks_ && !is_local_) {
     backend.routing().write_ids(routed_, compute::WrittenBlocks(places_, scratch_.sections),
                                 checked_);
     found = first_verdict();
@@ -207,6 +267,7 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
   place_blocks(batch.batch_size());
   size_t offset = 0;
   size_t chunk_entries = 0;
+  local_blocks_.clear();
   const auto entries_of = [&](int32_t feature) {
     return 2 * (static_cast<size_t>(chunks(feature)) + 1);
   };
@@ -231,6 +292,7 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
   std::byte* message = buffer.resize(offset);
   uint32_t* chunk_table = chunk_memory_.resize_as<uint32_t>(chunk_entries).data();
   const auto take_chunks = [&](int32_t feature) {
+    if (is_local_) return local_chunks_[static_cast<size_t>(feature)].rows;
     uint32_t* const taken = chunk_table;
     chunk_table += entries_of(feature);
     return taken;
@@ -260,7 +322,11 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
     std::memcpy(head, &header, sizeof header);
     message += align_up(bytes, 64);
     write_records(owner, head);
-    find_sections(owner, bodies_[static_cast<size_t>(owner)]);
+    if (is_local_) {
+      find_local_blocks();
+    } else {
+      find_sections(owner, bodies_[static_cast<size_t>(owner)]);
+    }
     for (SentBlock& sent : sent_to(owner)) {
       const int32_t feature = block_of(owner, sent).feature;
       uint32_t* const at = take_chunks(feature);
@@ -276,7 +342,7 @@ BlockRecord RoutedBatch::record_of(int owner, const SentBlock& sent) const {
   return {.ids = count.ids,
           .bags = count.bags,
           .samples = static_cast<uint32_t>(samples),
-          .sparse = sparse_is_smaller(count.bags, samples) ? 1U : 0U,
+          .sparse = !is_local_ && sparse_is_smaller(count.bags, samples) ? 1U : 0U,
           .unique =
               scratch_.unique.empty() ? 0 : static_cast<uint32_t>(scratch_.unique[index_of(sent)]),
           .block = sent.number};
@@ -284,6 +350,7 @@ BlockRecord RoutedBatch::record_of(int owner, const SentBlock& sent) const {
 
 size_t RoutedBatch::message_bytes(int owner) const {
   size_t bytes = input_head_bytes(sent_to(owner).size());
+  if (is_local_) return bytes;
   for (const SentBlock& sent : sent_to(owner)) {
     const Block& block = block_of(owner, sent);
     const BlockRecord record = record_of(owner, sent);
@@ -317,13 +384,27 @@ void RoutedBatch::find_sections(int owner, std::byte* message) {
     sections.weights = weighted(block) ? at<float>(next, 0) : nullptr;
     next += weights_bytes(record, weighted(block));
 
-    sent.ids = static_cast<int64_t>(record.ids);
-    sent.bags = record.bags;
-    sent.samples = record.samples;
-    sent.rows = block.sequence ? sent.ids : sent.bags;
-    sent.unique = record.unique;
+    set_counts(sent, block, record);
     sent.dense_lengths = sections.dense_lengths;
     sent.sparse_lengths = sections.sparse_lengths;
+  }
+}
+
+void RoutedBatch::find_local_blocks() {
+  const int owner = layout_.rank();
+  for (SentBlock& sent : sent_to(owner)) {
+    const Block& block = block_of(owner, sent);
+    const compute::RoutedIds& feature = of(block.feature);
+    const auto first = static_cast<size_t>(feature.first);
+    const size_t id_bytes = feature.writes_64 ? sizeof(int64_t) : sizeof(int32_t);
+    set_counts(sent, block, record_of(owner, sent));
+    sent.dense_lengths = feature.lengths;
+    sent.sparse_lengths = nullptr;
+    sent.codes = nullptr;
+    local_blocks_.push_back(
+        {.lengths = feature.lengths,
+         .ids = {static_cast<const std::byte*>(local_.ids) + first * id_bytes, feature.writes_64},
+         .weights = local_.weights == nullptr ? nullptr : local_.weights + first});
   }
 }
 

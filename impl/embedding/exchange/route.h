@@ -15,6 +15,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
+#include "compute/local_batch.h"
 #include "compute/routing_operations.h"
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/blocks_of_message.h"
@@ -48,6 +49,21 @@ class RoutedBatch {
   // Returns the verdict that went into the headers.
   Verdict route(CheckedBatch& batch, const BatchArguments& arguments, compute::Backend& backend,
                 comm::MessageBuffer& buffer);
+
+  // A batch all ids of which stay on this rank need not be waited for (compute::LocalBatch): from now on, route()
+  // enqueues what it can of such batches. They are pending until settle(), which writes the message.
+  void set_stays(compute::Backend& backend);
+  bool is_pending() const { return is_pending_; }
+  Verdict settle(CheckedBatch& batch, compute::Backend& backend, comm::MessageBuffer& buffer);
+  // Of a pending batch: where lookups read it, and the word that says whether it is good.
+  compute::Ids local_ids(int32_t feature) const { return {local_.ids, of(feature).writes_64}; }
+  const float* local_weights() const { return local_.weights; }
+  const uint32_t* local_chunk_ids(int32_t feature) const {
+    return local_chunks_[static_cast<size_t>(feature)].batch_ids;
+  }
+  const uint32_t* local_good() const { return local_batch_->good(); }
+  // Where the blocks of the message to this rank are that stayed apart from it, by record; none: in the message.
+  std::span<const LocalBlock> local_blocks() const { return local_blocks_; }
 
   // For the headers of the next route(): ids that this rank has looked up so far.
   void set_looked_up(int64_t ids) { looked_up_ = ids; }
@@ -112,6 +128,9 @@ class RoutedBatch {
   void deduplicate(const comm::MessageBuffer& buffer, compute::Backend& backend);
   void publish(const comm::MessageBuffer& buffer) const;
   Verdict first_verdict() const;
+  void copy_local(CheckedBatch& batch);
+  // As find_sections(), of the blocks that have stayed.
+  void find_local_blocks();
   void forget_batch();
 
   const compute::RoutedIds& of(int32_t feature) const {
@@ -157,6 +176,14 @@ class RoutedBatch {
   compute::Buffer feature_memory_;  // kept lengths and intervals
   int32_t* interval_memory_ = nullptr;
   bool deduplicates_ = false;
+  // Of batches that stay.
+  bool is_pending_ = false;
+  bool is_local_ = false;                             // has the batch stayed?
+  std::shared_ptr<compute::LocalBatch> local_batch_;  // null: all batches are waited for
+  compute::Buffer local_memory_;
+  compute::LocalIds local_;
+  std::vector<compute::LocalChunks> local_chunks_;  // by feature
+  std::vector<LocalBlock> local_blocks_;
   int64_t ids_sent_ = 0;
   int64_t looked_up_ = 0;
 };

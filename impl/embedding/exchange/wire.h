@@ -14,6 +14,7 @@
 //                        row; or, where that is smaller, each different id once, then which of
 //                        them each id is, in 1, 2 or 4 bytes (code_bytes)
 //              weights   float per id, where the header says so and the feature is pooled
+// A rank without peers may have the body elsewhere (LocalBlock): its message to itself is the head alone.
 //
 // Output message, from an owner to a source: per block that the owner answers, [rows, width]
 // floats, each block at a multiple of 64 bytes. A row per bag that is not empty; of a sequence, a
@@ -41,6 +42,7 @@
 
 #include "compute/bags.h"
 #include "compute/id_sections.h"
+#include "compute/kernels.h"
 #include "core/align.h"
 #include "embedding/batch/verdict.h"
 
@@ -68,6 +70,13 @@ struct BlockRecord {
   uint32_t unique = 0;  // different ids, where they travel once; 0: every id travels
   uint32_t block = 0;   // its number
   uint32_t reserved = 0;
+};
+
+// What the body would hold of a block.
+struct LocalBlock {
+  const uint32_t* lengths = nullptr;  // dense
+  compute::Ids ids;
+  const float* weights = nullptr;  // null: all 1
 };
 
 struct PartialHeader {

@@ -4,6 +4,7 @@
 // A block is direct when its part belongs to this rank and no other part adds to its columns.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -28,6 +29,12 @@ class DirectLookup {
   // By block of this rank (Layout::blocks_of): is it direct?
   std::span<const uint8_t> blocks() const { return open_ ? direct_ : none_; }
 
+  // Are all blocks, of any batch that open() allows?
+  bool all() const { return std::find(direct_.begin(), direct_.end(), 0) == direct_.end(); }
+
+  // The same as compute() of a batch that is pending (InputExchange): nothing is written if it is refused.
+  void compute_pending(const RoutedBatch& routed, std::span<const Shard> shards, int32_t output,
+                       compute::Backend& backend, const OutputView& out, size_t bytes);
   // Looks up the direct blocks of an output of so many bytes.
   void compute(const RoutedBatch& routed, const Inbox& inbox, std::span<const Shard> shards,
                int32_t output, compute::Backend& backend, const OutputView& out, size_t bytes);
@@ -40,7 +47,17 @@ class DirectLookup {
     int32_t feature = 0;
     ColumnPiece columns;
   };
-  compute::BagOutputs outputs_of(const Piece& piece, const RoutedBatch& routed, const Inbox& inbox,
+  // What is read of a piece's bags.
+  struct Read {
+    compute::Ids ids;
+    const float* weights = nullptr;
+    const uint32_t* chunk_ids = nullptr;
+    const uint32_t* good = nullptr;
+  };
+  template <class ReadOf>
+  void look_up(const RoutedBatch& routed, std::span<const Shard> shards, int32_t output,
+               compute::Backend& backend, const OutputView& out, size_t bytes, ReadOf read_of);
+  compute::BagOutputs outputs_of(const Piece& piece, const Read& read, const RoutedBatch& routed,
                                  std::span<const Shard> shards, const OutputView& out) const;
 
   const Layout& layout_;

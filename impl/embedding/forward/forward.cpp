@@ -15,15 +15,22 @@ Forward::Forward(const StepContext& context)
   if (context.layout.sums_on_nodes()) on_nodes_ = std::make_unique<OnNodes>(context);
 }
 
+void Forward::look_up_pending(const InputExchange& input, int32_t output, const OutputView& out,
+                              size_t bytes, PhaseTimer& timer) {
+  timer.next(Phase::kLookup);
+  direct_.open(true);
+  direct_.compute_pending(input.routed(), context_.shards, output, context_.backend(), out, bytes);
+}
+
 void Forward::run(const InputExchange& input, uint64_t lookup, int32_t output,
-                  const OutputView& out, size_t bytes, PhaseTimer& timer) {
+                  const OutputView& out, size_t bytes, bool looked_up, PhaseTimer& timer) {
   context_.ordered.settle();
   timer.next(Phase::kLookup);
   // Bags that stand for several samples need the assembly; what is compressed is so everywhere.
   direct_.open(!input.batch().expansion().present() && codec_ == nullptr);
   partial_sums_.compute(input.inbox(), direct_.blocks(), context_.shards, context_.backend(),
                         exchange_.buffer());
-  exchange_sums(input, lookup, output, out, bytes, timer);
+  exchange_sums(input, lookup, output, out, bytes, looked_up, timer);
   epoch_ = context_.ordered.times_let_go();
   assemble(input, output, out);
 }
@@ -42,7 +49,8 @@ void Forward::write_again(const InputExchange& input, int32_t output, const Outp
 }
 
 void Forward::exchange_sums(const InputExchange& input, uint64_t lookup, int32_t output,
-                            const OutputView& out, size_t bytes, PhaseTimer& timer) {
+                            const OutputView& out, size_t bytes, bool looked_up,
+                            PhaseTimer& timer) {
   compute::Backend& backend = context_.backend();
   if (codec_ != nullptr) {
     partial_sums_.compute_own(backend);
@@ -56,7 +64,7 @@ void Forward::exchange_sums(const InputExchange& input, uint64_t lookup, int32_t
     timer.next(Phase::kLookup);
     partial_sums_.compute_own(backend);
   }
-  look_up_directly(input, output, out, bytes);
+  if (!looked_up) look_up_directly(input, output, out, bytes);
   timer.next(Phase::kOutputExchange);
   const auto messages = exchange_.receive();
   if (on_nodes_ != nullptr) {

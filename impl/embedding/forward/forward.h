@@ -25,10 +25,15 @@ class Forward {
   Forward(const Forward&) = delete;
   Forward& operator=(const Forward&) = delete;
 
+  // Is a batch whose bags are samples written into the outputs by this rank's lookups alone?
+  bool looks_up_only() const { return codec_ == nullptr && direct_.all(); }
+  // The lookups of such a batch that is pending; nothing is written if it is refused.
+  void look_up_pending(const InputExchange& input, int32_t output, const OutputView& out,
+                       size_t bytes, PhaseTimer& timer);
   // The whole way, for a batch whose input was received: owners sum, sums travel, `output`, of so many
-  // bytes, is written. lookup: its number.
+  // bytes, is written. lookup: its number. looked_up: did look_up_pending() write the output?
   void run(const InputExchange& input, uint64_t lookup, int32_t output, const OutputView& out,
-           size_t bytes, PhaseTimer& timer);
+           size_t bytes, bool looked_up, PhaseTimer& timer);
   // One more output of the same batch. Throws INVALID_STATE where other exchanges have taken the
   // place of its sums.
   void write_again(const InputExchange& input, int32_t output, const OutputView& out, size_t bytes);
@@ -36,7 +41,7 @@ class Forward {
  private:
   // Sends the sums to their sources and looks up this rank's own boxes of the output meanwhile.
   void exchange_sums(const InputExchange& input, uint64_t lookup, int32_t output,
-                     const OutputView& out, size_t bytes, PhaseTimer& timer);
+                     const OutputView& out, size_t bytes, bool looked_up, PhaseTimer& timer);
   // Received partial sums are added up on their node before they cross to another.
   void exchange_node_sums(const InputExchange& input, uint64_t lookup);
   // The boxes of this rank that nobody else adds to, straight into the output.

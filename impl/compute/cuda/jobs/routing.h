@@ -256,18 +256,49 @@ typedef struct shardrec_cuda_id_routing {
   uint32_t *lengths_are_good;
 } shardrec_cuda_id_routing;
 
+// A batch all ids of which stay on this rank: compute::LocalBatch.
+
+// compute::LocalChunks.
+typedef struct shardrec_cuda_local_chunks {
+  uint32_t *rows;
+  uint32_t *ids;
+  uint32_t *batch_ids;
+} shardrec_cuda_local_chunks;
+
+// What was wrong in a feature: read before the caller may take its lists back.
+typedef struct shardrec_cuda_wrong_values {
+  int64_t id;
+  int64_t length;  // or offset
+  int64_t before;  // the offset before it
+} shardrec_cuda_wrong_values;
+
+// Beside the routing of the features, whose lengths are read on the way: where ids are copied to while they are
+// checked, a refused one as row 0.
+typedef struct shardrec_cuda_local_ids {
+  void *ids;
+  float *weights;                            // null: not wanted
+  const shardrec_cuda_local_chunks *chunks;  // by feature
+  shardrec_cuda_wrong_values *wrong;         // by feature
+  uint32_t *ended;                           // blocks of threads; 0 before
+  uint32_t *good;                            // written last: 1 where nothing is wrong, else 0
+} shardrec_cuda_local_ids;
+
 #ifdef __cplusplus
 }
 #endif
 
 // The operations, each with what it takes behind its stream; and the functions that load their kernels.
 // - write_ids: with the sums that count_ids has left.
+// - copy_local_ids: with what no features have intervals; the counts of count_ids, without its sums of ids out of
+//   range that are refused.
 // - write_dictionaries: with what find_repeats has left.
 #define SHARDREC_CUDA_ROUTING_OPERATIONS(OPERATION)                              \
   OPERATION(read_lengths, const shardrec_cuda_length_reading *reading)           \
   OPERATION(sort_samples, shardrec_cuda_sample_sorting *sorting)                 \
   OPERATION(count_ids, const shardrec_cuda_id_routing *routing)                  \
   OPERATION(write_ids, const shardrec_cuda_id_routing *routing)                  \
+  OPERATION(copy_local_ids, const shardrec_cuda_id_routing *routing,             \
+            const shardrec_cuda_local_ids *to)                                   \
   OPERATION(find_repeats, const shardrec_cuda_repeat_search *search)             \
   OPERATION(write_dictionaries, const shardrec_cuda_dictionary_writing *writing) \
   OPERATION(check_bags, const shardrec_cuda_bag_check *check)                    \

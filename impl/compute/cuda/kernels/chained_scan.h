@@ -127,17 +127,22 @@ SHARDREC_DEVICE uint64_t sum_before_warp(const shardrec_cuda_scan& scan, ScanMem
   return sum;
 }
 
-// Is this block the last one of `tiles` blocks to come here? All threads of the block call it, behind
-// sum_before_warp(). Those of the last one see what all blocks wrote before that.
-SHARDREC_DEVICE bool is_last_to_end(const shardrec_cuda_scan& scan, ScanMemory& memory,
-                                    int64_t tiles) {
+// Is this block the last one of so many to come here? All threads of the block call it, behind a barrier. Those of
+// the last one see what all blocks wrote before theirs. ended: 0 before the operation; is_last: shared.
+SHARDREC_DEVICE bool is_last_of_blocks(uint32_t* ended, uint32_t& is_last, int64_t blocks) {
   if (threadIdx.x == 0) {
     __threadfence();
-    memory.is_last = atomicAdd(scan.ended, 1U) + 1 == tiles ? 1 : 0;
+    is_last = atomicAdd(ended, 1U) + 1 == blocks ? 1 : 0;
     __threadfence();
   }
   __syncthreads();
-  return memory.is_last != 0;
+  return is_last != 0;
+}
+
+// The same of `tiles` blocks that scan, behind sum_before_warp().
+SHARDREC_DEVICE bool is_last_to_end(const shardrec_cuda_scan& scan, ScanMemory& memory,
+                                    int64_t tiles) {
+  return is_last_of_blocks(scan.ended, memory.is_last, tiles);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -25,7 +25,8 @@ void OutputLookup::run(std::span<const BagOutputs> blocks) {
                                .out_stride = static_cast<int64_t>(block.out_stride),
                                .out_element = static_cast<int32_t>(block.out_element),
                                .ids_are_64 = block.ids.is_64,
-                               .mean = block.mean});
+                               .mean = block.mean,
+                               .good = block.good});
   }
   lookups_.run("look up outputs");
 }

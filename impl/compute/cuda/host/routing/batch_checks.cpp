@@ -55,18 +55,26 @@ shardrec_cuda_length_reading BatchChecks::send_lengths(std::span<const BagLength
 
 void BatchChecks::take_lengths(std::span<const BagLengths> features,
                                std::span<const shardrec_cuda_checked_list> found,
-                               std::span<CheckedLengths> checked) {
+                               std::span<CheckedLengths> checked,
+                               std::span<const shardrec_cuda_wrong_values> wrong) {
   for (size_t f = 0; f < features.size(); ++f) {
     const BagLengths& feature = features[f];
     checked[f] = {};
     checked[f].sum = static_cast<int64_t>(found[f].sum);
     if (found[f].wrong == 0) continue;
-    int64_t position = feature.first + first_wrong(found[f].wrong);
-    WrongInteger& wrong = checked[f].wrong;
-    if (feature.are_offsets) wrong.before = wrong_values_.of(feature.given, position++);
-    wrong.position = position;
-    wrong.value = wrong_values_.of(feature.given, position);
+    const int64_t item = first_wrong(found[f].wrong);
+    const shardrec_cuda_wrong_values values = wrong.empty() ? values_at(feature, item) : wrong[f];
+    checked[f].wrong.position = feature.first + item + (feature.are_offsets ? 1 : 0);
+    checked[f].wrong.value = values.length;
+    if (feature.are_offsets) checked[f].wrong.before = values.before;
   }
+}
+
+shardrec_cuda_wrong_values BatchChecks::values_at(const BagLengths& feature, int64_t item) {
+  const int64_t position = feature.first + item;
+  if (!feature.are_offsets) return {.length = wrong_values_.of(feature.given, position)};
+  return {.length = wrong_values_.of(feature.given, position + 1),
+          .before = wrong_values_.of(feature.given, position)};
 }
 
 void BatchChecks::list(std::span<const SamplesByBag> features) {

@@ -23,13 +23,16 @@ class BatchChecks {
   void read_lengths(std::span<const BagLengths> features, std::span<CheckedLengths> checked);
   // The lengths as operations read them, on the device; valid until the next call.
   shardrec_cuda_length_reading send_lengths(std::span<const BagLengths> features);
-  // What such an operation has found, by feature.
+  // What such an operation has found, by feature. wrong: the values of what was wrong, by feature; none: they are
+  // fetched from the caller's lists.
   void take_lengths(std::span<const BagLengths> features,
                     std::span<const shardrec_cuda_checked_list> found,
-                    std::span<CheckedLengths> checked);
+                    std::span<CheckedLengths> checked,
+                    std::span<const shardrec_cuda_wrong_values> wrong = {});
   void sort_samples(std::span<const SamplesByBag> features, std::span<WrongInteger> wrong);
 
  private:
+  shardrec_cuda_wrong_values values_at(const BagLengths& feature, int64_t item);
   void list(std::span<const SamplesByBag> features);
 
   std::shared_ptr<Stream> stream_;

@@ -8,6 +8,7 @@
 #include "compute/cuda/host/routing/batch_checks.h"
 #include "compute/cuda/host/routing/deduplication.h"
 #include "compute/cuda/host/routing/id_routing.h"
+#include "compute/cuda/host/routing/local_ids.h"
 #include "compute/cuda/host/routing/received_blocks.h"
 #include "compute/cuda/host/stream.h"
 #include "compute/routing_operations.h"
@@ -17,7 +18,11 @@ namespace shardrec::compute::cuda::host {
 class RoutingFamily final : public RoutingOperations {
  public:
   explicit RoutingFamily(std::shared_ptr<Stream> stream)
-      : batch_(stream), routing_(stream), deduplication_(stream), received_(std::move(stream)) {}
+      : stream_(std::move(stream)),
+        batch_(stream_),
+        routing_(stream_),
+        deduplication_(stream_),
+        received_(stream_) {}
 
   void read_lengths(std::span<const BagLengths> features,
                     std::span<CheckedLengths> checked) override {
@@ -50,6 +55,9 @@ class RoutingFamily final : public RoutingOperations {
   void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) override {
     deduplication_.run(messages);
   }
+  std::shared_ptr<LocalBatch> make_local_batch() override {
+    return std::make_shared<LocalIdCopy>(stream_);
+  }
   void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) override {
     received_.check_bags(blocks, defects);
   }
@@ -58,6 +66,7 @@ class RoutingFamily final : public RoutingOperations {
   }
 
  private:
+  std::shared_ptr<Stream> stream_;
   BatchChecks batch_;
   IdRouting routing_;
   Deduplication deduplication_;

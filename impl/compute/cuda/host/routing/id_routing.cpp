@@ -13,6 +13,7 @@ static_assert(SHARDREC_CUDA_REFUSE == int{SHARDREC_OUT_OF_RANGE_ERROR} &&
               SHARDREC_CUDA_CLAMP == int{SHARDREC_OUT_OF_RANGE_CLAMP});
 static_assert(kChunk % SHARDREC_CUDA_STRIP == 0);
 static_assert(sizeof(shardrec_cuda_checked_list) == 2 * sizeof(uint64_t));
+static_assert(sizeof(shardrec_cuda_wrong_values) == 3 * sizeof(uint64_t));
 
 const std::byte* first_id(const RoutedIds& feature) {
   return static_cast<const std::byte*>(feature.ids.data) +
@@ -147,7 +148,8 @@ size_t IdRouting::argument_bytes(std::span<const RoutedIds> features) const {
                  bag_tiles_.bytes() + sum_tiles_.bytes() +
                  Arguments::bytes_of<shardrec_cuda_block_total>(counted_blocks_) +
                  Arguments::bytes_of<shardrec_cuda_strips_of_block>(counted_blocks_) +
-                 Arguments::bytes_of<int32_t>(interval_blocks_.table().size());
+                 Arguments::bytes_of<int32_t>(interval_blocks_.table().size()) +
+                 Arguments::bytes_of<shardrec_cuda_local_chunks>(local_chunks_.size());
   for (const RoutedIds& feature : features) {
     bytes += Arguments::bytes_of<shardrec_cuda_written_block>(feature.blocks.size());
     if (feature.intervals == nullptr) continue;
@@ -182,7 +184,7 @@ void IdRouting::send(std::span<const RoutedIds> features, const WrittenBlocks& b
     tiles_.add(any_whole ? lengths.batch_ids : 0);
     job_.given = lengths.given;
     job_.all_ids = lengths.batch_ids;
-    job_.lengths_are_good = lengths_are_good_.resize_as<uint32_t>(1).data();
+    job_.lengths_are_good = lengths_are_good_.resize_as<uint32_t>(2).data();
   }
   arguments_.begin(argument_bytes(features));
   const int32_t* const interval_blocks = arguments_.add(interval_blocks_.table());
@@ -206,25 +208,65 @@ void IdRouting::send(std::span<const RoutedIds> features, const WrittenBlocks& b
   job_.sum_tiles = sum_tiles_.add_to(arguments_);
   job_.totals = arguments_.add(std::span<const shardrec_cuda_block_total>(totals_));
   job_.block_count = static_cast<int64_t>(counted_blocks_);
+  local_.chunks = arguments_.add(std::span<const shardrec_cuda_local_chunks>(local_chunks_));
   arguments_.send();
 }
 
-// Results: what was found in the lengths that are read, what was found in the ids, each by feature,
-// then what each block gets.
-void IdRouting::enqueue_counting() {
+// Results: what was found in the lengths that are read, what was found in the ids, each by feature; then
+// what each block gets; then, where the batch is copied, the wrong values by feature.
+void IdRouting::begin_results() {
   const size_t features = counted_.size();
   const size_t lists = job_.given == nullptr ? features : 2 * features;
+  const size_t counts = 2 * lists + counted_blocks_;
   const size_t of_bags = scan_bytes(bag_tiles_.count());
-  auto* const results = results_.begin<uint64_t>(2 * lists + counted_blocks_, 0,
-                                                 of_bags + scan_bytes(sum_tiles_.count()));
+  const size_t of_scans = of_bags + scan_bytes(sum_tiles_.count());
+  const bool copies = !local_chunks_.empty();
+  auto* const results = results_.begin<uint64_t>(counts + (copies ? 3 * features : 0), 0,
+                                                 of_scans + (copies ? sizeof(uint64_t) : 0));
   job_.scan = scan_at(results_.work());
   job_.sum_scan = scan_at(results_.work() + of_bags);
   auto* const checked = static_cast<shardrec_cuda_checked_list*>(static_cast<void*>(results));
   if (job_.given != nullptr) job_.lengths = checked;
   job_.checked = checked + (lists - features);
   job_.counts = results + 2 * lists;
+  if (!copies) return;
+  local_.wrong = static_cast<shardrec_cuda_wrong_values*>(static_cast<void*>(results + counts));
+  local_.ended = static_cast<uint32_t*>(static_cast<void*>(results_.work() + of_scans));
+  local_.good = job_.lengths_are_good + 1;
+}
+
+void IdRouting::enqueue_counting() {
+  begin_results();
   require(table().count_ids(stream_->handle(), &job_),
           core::sentence("count the ids of a batch on device ", stream_->device()));
+}
+
+void IdRouting::copy_local(std::span<const RoutedIds> features, size_t blocks,
+                           const GivenLengths& lengths, const LocalIds& to) {
+  local_chunks_.clear();
+  for (const LocalChunks& chunks : to.chunks) {
+    local_chunks_.push_back(
+        {.rows = chunks.rows, .ids = chunks.ids, .batch_ids = chunks.batch_ids});
+  }
+  local_.ids = to.ids;
+  local_.weights = to.weights;
+  measure(features, blocks);
+  send(features, {}, lengths);
+  begin_results();
+  require(table().copy_local_ids(stream_->handle(), &job_, &local_),
+          core::sentence("copy the ids of a batch on device ", stream_->device()));
+  results_.send();
+}
+
+std::span<const shardrec_cuda_checked_list> IdRouting::found_lengths() {
+  const void* const found = results_.get<uint64_t>().data();
+  return {static_cast<const shardrec_cuda_checked_list*>(found), counted_.size()};
+}
+
+std::span<const shardrec_cuda_wrong_values> IdRouting::wrong_values() {
+  const size_t features = counted_.size();
+  const void* const wrong = results_.get<uint64_t>().last(3 * features).data();
+  return {static_cast<const shardrec_cuda_wrong_values*>(wrong), features};
 }
 
 void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
@@ -240,8 +282,8 @@ std::span<const shardrec_cuda_checked_list> IdRouting::read_and_count(
   measure(features, blocks);
   send(features, {}, lengths);
   enqueue_counting();
-  const void* const found = results_.fetch<uint64_t>().data();
-  return {static_cast<const shardrec_cuda_checked_list*>(found), features.size()};
+  results_.send();
+  return found_lengths();
 }
 
 void IdRouting::finish_count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
@@ -261,7 +303,8 @@ void IdRouting::take_results(std::span<const uint64_t> found, std::span<CheckedI
     if (wrong == 0) continue;
     const int64_t position = feature.first + first_wrong(wrong);
     checked[f].wrong.position = position;
-    checked[f].wrong.value = wrong_values_.of(feature.ids, position);
+    checked[f].wrong.value =
+        local_chunks_.empty() ? wrong_values_.of(feature.ids, position) : wrong_values()[f].id;
   }
   const auto of_blocks = found.subspan(2 * counted_.size());
   for (size_t b = 0; b < counts.size(); ++b) {

@@ -14,6 +14,7 @@
 #include "compute/cuda/host/routing/wrong_values.h"
 #include "compute/cuda/host/scans.h"
 #include "compute/cuda/host/tiles.h"
+#include "compute/local_batch.h"
 #include "compute/routing_operations.h"
 
 namespace shardrec::compute::cuda::host {
@@ -36,6 +37,14 @@ class IdRouting {
   std::span<const shardrec_cuda_checked_list> read_and_count(std::span<const RoutedIds> features,
                                                              size_t blocks,
                                                              const GivenLengths& lengths);
+  // The first half of a batch that stays on this rank (compute::LocalBatch), copied on the way: waits for nothing.
+  // What is left is found_lengths(), which waits, wrong_values() and finish_count().
+  void copy_local(std::span<const RoutedIds> features, size_t blocks, const GivenLengths& lengths,
+                  const LocalIds& to);
+  std::span<const shardrec_cuda_checked_list> found_lengths();
+  // By feature, of what is wrong; behind found_lengths().
+  std::span<const shardrec_cuda_wrong_values> wrong_values();
+  const uint32_t* good() const { return local_.good; }
   // features: with their first and count.
   void finish_count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
                     std::span<BlockCount> counts);
@@ -64,6 +73,8 @@ class IdRouting {
   uint64_t* block_sums(const Counted& counted) const;
   void list_blocks(const Counted& counted, const WrittenBlocks& blocks);
   size_t argument_bytes(std::span<const RoutedIds> features) const;
+  // Room for results, then the operation.
+  void begin_results();
   void enqueue_counting();
   void take_results(std::span<const uint64_t> found, std::span<CheckedIds> checked,
                     std::span<BlockCount> counts);
@@ -87,6 +98,8 @@ class IdRouting {
   int64_t place_count_ = 0;
   shardrec_cuda_block_place* job_places_ = nullptr;
   shardrec_cuda_id_routing job_ = {};
+  shardrec_cuda_local_ids local_ = {};
+  std::vector<shardrec_cuda_local_chunks> local_chunks_;  // by feature; empty: nothing is copied
   // Arguments, before they are sent.
   std::vector<shardrec_cuda_routed_ids> features_;
   std::vector<int64_t> first_strip_;

@@ -155,6 +155,7 @@ look_up(const shardrec_cuda_lookup* lookups, const int64_t* first_block, int32_t
   if (threadIdx.x == 0) offsets.job = lookups[number];
   __syncthreads();
   const shardrec_cuda_lookup& job = offsets.job;
+  if (job.good != nullptr && *global(job.good) == 0) return;
   const int most = SHARDREC_CUDA_LOOKUP_ITEMS / job.lanes;
   const int64_t first = (blockIdx.x - first_block[number]) * most;
   const int items = job.items - first < most ? static_cast<int>(job.items - first) : most;

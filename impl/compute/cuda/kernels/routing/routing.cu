@@ -1,4 +1,5 @@
 #include "compute/cuda/kernels/operations.h"
+#include "compute/cuda/kernels/routing/local_ids.h"
 #include "compute/cuda/kernels/routing/routing_write.h"
 #include "compute/cuda/kernels/routing/strip_sums.h"
 #include "compute/cuda/kernels/stream.h"
@@ -18,7 +19,7 @@ shardrec_cuda_error load_routing() {
     const cudaError_t error = load(kernel);
     if (error != cudaSuccess) return error;
   }
-  return cudaSuccess;
+  return load(check_and_copy_ids);
 }
 
 shardrec_cuda_error count_ids(shardrec_cuda_stream* stream,
@@ -54,6 +55,20 @@ shardrec_cuda_error write_ids(shardrec_cuda_stream* stream,
         launch(write_strips, blocks_of_strips(job), sizeof(StripMemories), stream->commands, job);
   }
   return error;
+}
+
+shardrec_cuda_error copy_local_ids(shardrec_cuda_stream* stream,
+                                   const shardrec_cuda_id_routing* routing,
+                                   const shardrec_cuda_local_ids* to) {
+  const CurrentDevice device(stream->device);
+  if (device.error() != cudaSuccess) return device.error();
+  const shardrec_cuda_id_routing& job = *routing;
+  const cudaError_t error =
+      launch(read_and_sum_strips, job.bag_tiles.count, sizeof(ScanMemory), stream->commands, job);
+  if (error != cudaSuccess) return error;
+  const int64_t sums = job.strips > job.block_count ? job.strips : job.block_count;
+  return launch(check_and_copy_ids, job.tiles.count + blocks_for(sums), sizeof(LocalMemory),
+                stream->commands, job, *to);
 }
 
 }  // namespace shardrec::compute::cuda

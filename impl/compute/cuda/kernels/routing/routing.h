@@ -40,10 +40,10 @@ SHARDREC_DEVICE int32_t feature_of_id(const shardrec_cuda_id_routing& job, int64
 }
 
 // Ids of features that every block holds as they are, in a tile of the whole batch. Few tiles have ids of
-// several features.
-template <class Id>
+// several features. Calls visit(i, id, feature) for each of this thread's ids, behind its check.
+template <class Id, class Visit>
 SHARDREC_DEVICE void check_tile_of_batch(const shardrec_cuda_id_routing& job, const Id* list,
-                                         int64_t begin) {
+                                         int64_t begin, Visit visit) {
   Id ids[kTileItems];
   load_items(list, begin, job.all_ids, ids);
   const int64_t last = begin + kTile <= job.all_ids ? begin + kTile - 1 : job.all_ids - 1;
@@ -56,6 +56,7 @@ SHARDREC_DEVICE void check_tile_of_batch(const shardrec_cuda_id_routing& job, co
     if (i >= job.all_ids) continue;
     const int32_t f = alone ? first_feature : feature_of_id(job, i);
     const shardrec_cuda_routed_ids& feature = job.features[f];
+    visit(i, ids[k], feature);
     if (feature.intervals != 0 || in_range(ids[k], feature.rows)) continue;
     if (feature.policy == SHARDREC_CUDA_REFUSE) {
       atomicMax(reinterpret_cast<unsigned long long*>(&job.checked[f].wrong),
@@ -73,14 +74,21 @@ SHARDREC_DEVICE void check_ids(const shardrec_cuda_id_routing& job) {
   const Tile tile = own_tile(job.tiles);
   if (job.lengths != nullptr) {
     if (!has_good_lengths(job)) return;
-    with_integers(job.features->ids, job.features->ids_are_64,
-                  [&](const auto* ids) { check_tile_of_batch(job, ids, tile.begin); });
+    with_integers(job.features->ids, job.features->ids_are_64, [&](const auto* ids) {
+      check_tile_of_batch(job, ids, tile.begin, [](auto...) {});
+    });
     return;
   }
   const shardrec_cuda_routed_ids& feature = job.features[tile.list];
   with_integers(feature.ids, feature.ids_are_64, [&](const auto* ids) {
     check_tile(feature, ids, tile.begin, job.checked[tile.list]);
   });
+}
+
+// What a block gets that holds a feature whole.
+SHARDREC_DEVICE void write_total(const shardrec_cuda_id_routing& job, int64_t block) {
+  const shardrec_cuda_block_total& total = job.totals[block];
+  if (total.begin != nullptr) job.counts[block] = *total.end - *total.begin;
 }
 
 // Features that every block holds as they are. Blocks of threads take the tiles of ids, those behind them the
@@ -91,9 +99,7 @@ SHARDREC_KERNEL(4) check_whole_features(shardrec_cuda_id_routing job) {
     return;
   }
   const int64_t block = (blockIdx.x - job.tiles.count) * kThreads + threadIdx.x;
-  if (block >= job.block_count) return;
-  const shardrec_cuda_block_total& total = job.totals[block];
-  if (total.begin != nullptr) job.counts[block] = *total.end - *total.begin;
+  if (block < job.block_count) write_total(job, block);
 }
 
 // The places of the warp in the blocks of its feature.
