@@ -74,6 +74,8 @@ class BodyCarrier {
   BodyCarrier& operator=(const BodyCarrier&) = delete;
 
   compute::Backend& backend() { return backend_; }
+  // Are bodies read where operations of this process wrote them, and nowhere on the way could anybody change them?
+  virtual bool stays_in_process() const { return false; }
   virtual std::unique_ptr<MessageBuffer> make_buffer() = 0;
   virtual std::unique_ptr<ReceivedBodies> make_received() = 0;
 

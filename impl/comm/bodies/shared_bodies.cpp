@@ -127,6 +127,7 @@ class SharedCarrier final : public BodyCarrier {
   explicit SharedCarrier(compute::Backend& backend)
       : BodyCarrier(backend), read_(backend.marks()->make()) {}
 
+  bool stays_in_process() const override { return true; }
   std::unique_ptr<MessageBuffer> make_buffer() override {
     return std::make_unique<SharedBuffer>(backend());
   }

@@ -29,6 +29,7 @@ Inbox::Inbox(const Layout& layout, comm::BodyCarrier& bodies, StepScratch& scrat
     : layout_(layout),
       backend_(bodies.backend()),
       scratch_(scratch),
+      checks_bags_(!bodies.stays_in_process()),
       received_(bodies.make_received()),
       heads_(static_cast<size_t>(layout.ranks())),
       per_source_(layout.blocks_of(layout.rank()).size()),
@@ -217,16 +218,17 @@ const char* Inbox::cut_block(int source, const BlockRecord& record, comm::ConstB
   }
   if (weighted) block.weights = view<float>(body, at + lengths + ids);
   at += lengths + ids + weights;
-  // What this rank wrote itself is what its records say. Without ids, there are lengths where a rank has
+  // What was written in this process is what its records say. Without ids, there are lengths where a rank has
   // written other ones than this build would.
-  if (source != layout_.rank() && lengths != 0) {
+  if (checks_bags_ && source != layout_.rank() && lengths != 0) {
     scratch_.bags.push_back(block);
     scratch_.bags_source.push_back(source);
   }
   return nullptr;
 }
 
-// The lengths of other ranks must be what their records say; everything behind relies on it.
+// The lengths of other ranks must be what their records say; everything behind relies on it. On a device the host
+// waits for this.
 void Inbox::check_bags() {
   if (scratch_.bags.empty()) return;
   scratch_.defects.assign(scratch_.bags.size(), compute::BagDefect::kNone);

@@ -92,6 +92,7 @@ class Inbox {
   const Layout& layout_;
   compute::Backend& backend_;
   StepScratch& scratch_;
+  bool checks_bags_;  // of other ranks
   std::unique_ptr<comm::ReceivedBodies> received_;
   std::vector<size_t> heads_;  // by source, bytes
   size_t per_source_;
