@@ -324,14 +324,14 @@ class BadBatch : public ::testing::TestWithParam<Spread> {};
 TEST_P(BadBatch, OneRanksDefectIsToldToAllAndTrainingGoesOn) {
   const std::vector<Expected> all = cases();
   ASSERT_GE(all.size(), 40U);
-  const auto [ranks, sharding] = GetParam();
-  run_ranks(ranks, 1, [&, ranks = ranks, sharding = sharding](int rank, shardrec_comm* comm) {
-    Rank own(comm, sharding);
+  const Spread spread = GetParam();
+  run_ranks(spread.ranks, 1, [&](int rank, shardrec_comm* comm) {
+    Rank own(comm, spread.sharding);
     own.good_step();
     for (size_t c = 0; c < all.size(); ++c) {
       const Expected& expected = all[c];
       SCOPED_TRACE(expected.name);
-      const int failed_rank = static_cast<int>(c) % ranks;
+      const int failed_rank = static_cast<int>(c) % spread.ranks;
       const std::vector<float> before = own.weights();
       Batch batch;
       if (rank == failed_rank) expected.spoil(batch);
