@@ -1141,8 +1141,8 @@ type LookupOutputShape struct {
 // Rows and columns of an output of the batch that has begun. Output 0, the
 // pooled features: [batch_size, width] ([Model.Info]). Output 1 + k, the k-th sequence feature
 // (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
-// Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin), [ErrNotFound] (output).
-// Since 0.1.
+// Not collective; may wait for a device. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin),
+// [ErrNotFound] (output); [ErrOutOfMemory], [ErrDeviceError], a dead communicator. Since 0.1.
 func (l *Lookup) OutputShape(output int) (LookupOutputShape, error) {
 	var outRows int64
 	var outColumns int64

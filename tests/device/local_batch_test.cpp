@@ -24,7 +24,9 @@ class LocalBatches : public HeldStreamsTest {
           bags(vector_at(lengths.data(), SHARDREC_INT32, batch.lengths.size(), true)),
           output(matrix_at(out.data(), true)),
           given(matrix_at(gradient.data(), true)) {}
-    std::vector<float> output_now() {
+    // When all operations of the rank are over.
+    std::vector<float> output_of(const Rank& rank) {
+      EXPECT_OK(shardrec_collection_wait_device(rank.tables()));
       const auto bytes = out.bytes();
       std::vector<float> values_now(bytes.size() / sizeof(float));
       std::memcpy(values_now.data(), bytes.data(), bytes.size());
@@ -77,7 +79,7 @@ TEST_F(LocalBatches, BeginWaitsForNothingAndRowsAreLookedUpBeforeTheCheckIsKnown
   forward.join();
   EXPECT_EQ(launches(), before + 1);
   caller_.wait();
-  EXPECT_EQ(there.output_now(), outputs_on_cpu(batch));
+  EXPECT_EQ(there.output_of(rank), outputs_on_cpu(batch));
 }
 
 TEST_F(LocalBatches, ARefusedOneWritesNoOutputAndTheNextIsAsIfItHadNotBeen) {
@@ -96,12 +98,12 @@ TEST_F(LocalBatches, ARefusedOneWritesNoOutputAndTheNextIsAsIfItHadNotBeen) {
       ASSERT_EQ(shardrec_lookup_forward(rank.lookup(), 0, &there.output), SHARDREC_INVALID_BATCH);
       const char* const says[] = {"65", "-2", "add up to"};
       EXPECT_TRUE(contains(shardrec_last_error(), says[what])) << shardrec_last_error();
-      EXPECT_EQ(there.output_now(), bad.out);
+      EXPECT_EQ(there.output_of(rank), bad.out);
       ASSERT_OK(begin(rank, fine));
       ASSERT_OK(shardrec_lookup_forward(rank.lookup(), 0, &fine.output));
       caller_.wait();
       if (step == 0) {
-        EXPECT_EQ(fine.output_now(), outputs_on_cpu(good));
+        EXPECT_EQ(fine.output_of(rank), outputs_on_cpu(good));
       }
       ASSERT_OK(shardrec_lookup_set_gradient(rank.lookup(), 0, &fine.given));
       ASSERT_OK(shardrec_lookup_backward(rank.lookup(), SHARDREC_UPDATE_APPLY));
@@ -132,7 +134,7 @@ TEST_F(LocalBatches, SeveralAreUnderWayEachWithItsOwnCheck) {
   ASSERT_OK(shardrec_lookup_forward(rank.lookup(), 0, &there.output));
   EXPECT_EQ(shardrec_lookup_forward(*other, 0, &there_bad.output), SHARDREC_INVALID_BATCH);
   EXPECT_TRUE(contains(shardrec_last_error(), "values[7]")) << shardrec_last_error();
-  EXPECT_EQ(there.output_now(), outputs_on_cpu(batch));
+  EXPECT_EQ(there.output_of(rank), outputs_on_cpu(batch));
   // One whose check nobody asks for, when its lookup goes.
   ASSERT_OK(begin_batch(
       *other, {.batch_size = kBatch, .values = &there_bad.values, .lengths = &there_bad.bags}));
@@ -157,7 +159,7 @@ TEST_F(LocalBatches, AreWaitedForByWhoAsksForTheShape) {
   EXPECT_EQ(shardrec_lookup_forward(rank.lookup(), 0, &small), SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(rows_of_output(rank), kBatch);
   ASSERT_OK(shardrec_lookup_forward(rank.lookup(), 0, &there.output));
-  EXPECT_EQ(there.output_now(), outputs_on_cpu(batch));
+  EXPECT_EQ(there.output_of(rank), outputs_on_cpu(batch));
 }
 
 }  // namespace

@@ -21,11 +21,11 @@
  * (shardrec_lookup_set_stream), and calls return before that has happened: what the caller enqueues there
  * afterwards finds the output written, and may overwrite what a call was given ("read before it returns"
  * below) - ids after begin, gradients after set_gradient or, with BORROW, both after backward. The host
- * waits in begin, forward and backward for sizes and for other ranks only, and where these are other
+ * waits in begin, forward and backward for sizes, checks and other ranks only, and where these are other
  * processes for the messages to them, which are copied. Of tensors on the CPU calls return when they are
  * through with them. An error on the device shows in that call or a later one
- * (shardrec_collection_wait_device waits for it) as DEVICE_ERROR: a batch that begin could not read there
- * was not begun, and in the middle of an exchange the communicator ends.
+ * (shardrec_collection_wait_device waits for it) as DEVICE_ERROR: a batch that begin says it could not read
+ * was not begun, and in forward or in the middle of an exchange the communicator ends.
  *
  * Destroying a lookup between begin and forward, between send_gradients and backward, or between
  * backward_begin and backward_wait, gives peers that wait for it PEER_FAILED at once.
@@ -88,8 +88,8 @@ SHARDREC_API shardrec_status shardrec_lookup_begin(shardrec_lookup *lookup,
 /* Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
  * pooled features: [batch_size, width] (shardrec_model_info). Output 1 + k, the k-th sequence feature
  * (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
- * Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
- * Since 0.1. */
+ * Not collective; may wait for a device. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin),
+ * NOT_FOUND (output); OUT_OF_MEMORY, DEVICE_ERROR, a dead communicator. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup *lookup,
                                                           int32_t output,
                                                           SHARDREC_NULLABLE int64_t *out_rows,

@@ -29,7 +29,10 @@ Backward::Backward(const StepContext& context, const LookupOptions& options, Upd
   if (options.weight_gradient) weight_gradients_ = std::make_unique<WeightGradientState>(context);
 }
 
-void Backward::fork_plan() { plans_ahead_ = std::exchange(trains_, false) && plan_.fork(); }
+// plans_ahead_ is still set where the batch before was refused.
+void Backward::fork_plan() {
+  plans_ahead_ = (std::exchange(trains_, false) || plans_ahead_) && plan_.fork();
+}
 
 void Backward::plan_ahead(const InputExchange& input) noexcept {
   if (!std::exchange(plans_ahead_, false)) return;

@@ -46,8 +46,8 @@ class Backward {
     if (weight_gradients_ != nullptr) weight_gradients_->ready = false;
   }
   // Where the back end can do that, the index plan is built ahead: beside the lookup and what the caller does
-  // before backward. fork_plan(): the batch has arrived and is about to be looked up. plan_ahead(): the operations
-  // of the lookup were called.
+  // before backward. fork_plan(): the batch's ids are there and about to be looked up, though it may be refused yet.
+  // plan_ahead(): it was not, and the operations of the lookup were called.
   //
   // Lookups without training must not pay for it: the plan is built ahead if the batch before, of the same Lookup,
   // went on to backward or accumulate. If the batch then does not, the time of its plan is lost, and the next

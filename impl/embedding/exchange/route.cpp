@@ -79,10 +79,12 @@ Verdict RoutedBatch::route(CheckedBatch& batch, const BatchArguments& arguments,
                            compute::Backend& backend, comm::MessageBuffer& buffer) {
   Verdict found = batch.open(arguments, layout_.model(), backend);
   list_features(batch);
-  is_pending_ = is_local_ = local_batch_ != nullptr && found.good() && !batch.no_more_data() &&
-                            !batch.variable() && batch.bags() != 0;
-  if (is_pending_) {
-    copy_local(batch);
+  is_pending_ = false;
+  is_local_ = local_batch_ != nullptr && found.good() && !batch.no_more_data() &&
+              !batch.variable() && batch.bags() != 0;
+  if (is_local_) {
+    copy_local(batch, buffer);
+    is_pending_ = true;
     return found;
   }
   if (found.good() && !batch.no_more_data()) {
@@ -109,7 +111,10 @@ void RoutedBatch::set_stays(compute::Backend& backend) {
   local_batch_ = backend.routing().make_local_batch();
 }
 
-void RoutedBatch::copy_local(CheckedBatch& batch) {
+void RoutedBatch::copy_local(CheckedBatch& batch, comm::MessageBuffer& buffer) {
+  // All that settle() will need: memory that runs out does so in begin, which may be tried again.
+  scratch_.counts.resize(places_.size());
+  buffer.resize(align_up(input_head_bytes(places_.size()), 64));
   const auto entries_of = [&](size_t f) {
     return static_cast<size_t>(chunks(static_cast<int32_t>(f))) + 1;
   };
@@ -136,13 +141,14 @@ void RoutedBatch::copy_local(CheckedBatch& batch) {
 
 Verdict RoutedBatch::settle(CheckedBatch& batch, compute::Backend& backend,
                             comm::MessageBuffer& buffer) {
-  is_pending_ = false;
-  scratch_.counts.resize(places_.size());
+  scratch_.counts.resize(places_.size());  // other batches have been here
   const bool counted =
       local_batch_->finish(batch.unread_lengths(), routed_, checked_, scratch_.counts);
   Verdict found = batch.finish_lengths();
   if (found.good() && counted) found = first_verdict();
-  return write(batch, found, backend, buffer);
+  found = write(batch, found, backend, buffer);
+  is_pending_ = false;
+  return found;
 }
 
 Verdict RoutedBatch::write(const CheckedBatch& batch, const Verdict& verdict,
@@ -271,12 +277,12 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
   const auto entries_of = [&](int32_t feature) {
     return 2 * (static_cast<size_t>(chunks(feature)) + 1);
   };
-  for (size_t f = 0; f < features_.size() && has_blocks_; ++f) {
+  for (size_t f = 0; f < features_.size() && has_blocks_ && !is_local_; ++f) {
     chunk_entries += entries_of(static_cast<int32_t>(f));
   }
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     for (const SentBlock& sent : sent_to(owner)) {
-      chunk_entries += entries_of(block_of(owner, sent).feature);
+      if (!is_local_) chunk_entries += entries_of(block_of(owner, sent).feature);
     }
     offset += align_up(message_bytes(owner), 64);
   }

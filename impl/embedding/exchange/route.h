@@ -128,7 +128,7 @@ class RoutedBatch {
   void deduplicate(const comm::MessageBuffer& buffer, compute::Backend& backend);
   void publish(const comm::MessageBuffer& buffer) const;
   Verdict first_verdict() const;
-  void copy_local(CheckedBatch& batch);
+  void copy_local(CheckedBatch& batch, comm::MessageBuffer& buffer);
   // As find_sections(), of the blocks that have stayed.
   void find_local_blocks();
   void forget_batch();

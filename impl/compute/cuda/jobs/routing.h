@@ -289,8 +289,7 @@ typedef struct shardrec_cuda_local_ids {
 
 // The operations, each with what it takes behind its stream; and the functions that load their kernels.
 // - write_ids: with the sums that count_ids has left.
-// - copy_local_ids: with what no features have intervals; the counts of count_ids, without its sums of ids out of
-//   range that are refused.
+// - copy_local_ids: where no feature has intervals. It finds what count_ids finds.
 // - write_dictionaries: with what find_repeats has left.
 #define SHARDREC_CUDA_ROUTING_OPERATIONS(OPERATION)                              \
   OPERATION(read_lengths, const shardrec_cuda_length_reading *reading)           \

@@ -128,7 +128,7 @@ SHARDREC_DEVICE uint64_t sum_before_warp(const shardrec_cuda_scan& scan, ScanMem
 }
 
 // Is this block the last one of so many to come here? All threads of the block call it, behind a barrier. Those of
-// the last one see what all blocks wrote before theirs. ended: 0 before the operation; is_last: shared.
+// the last one see what every block wrote before it came. ended: 0 before the operation; is_last: shared.
 SHARDREC_DEVICE bool is_last_of_blocks(uint32_t* ended, uint32_t& is_last, int64_t blocks) {
   if (threadIdx.x == 0) {
     __threadfence();

@@ -38,6 +38,8 @@ import org.shardrec.Update;
  * calls: one without rows takes part in the others' steps with zeros, until no rank has any.
  */
 final class DlrmRank implements AutoCloseable {
+  static final long CPU = -1;
+
   private final Settings settings;
   private final Comm comm;
   private final Deque<AutoCloseable> handles = new ArrayDeque<>(); // the last one made first
@@ -50,7 +52,8 @@ final class DlrmRank implements AutoCloseable {
   private final BatchTensors tensors;
   private final Batch given = new Batch();
 
-  DlrmRank(Comm comm, Settings settings) {
+  /** device: of the tables, by its number, or {@link #CPU}. */
+  DlrmRank(Comm comm, Settings settings, long device) {
     this.comm = comm;
     this.settings = settings;
     int features = settings.features().size(), inputs = settings.dense.size();
@@ -59,7 +62,7 @@ final class DlrmRank implements AutoCloseable {
       Model model = closing(makeModel(settings));
       Plan plan = closing(Plan.collective(comm, null, model, with(new PlanOptions(), settings.planOptions)));
       tables = closing(new EmbeddingCollection(comm, null, model, plan,
-          with(new CollectionOptions().seed(settings.seed), settings.collectionOptions)));
+          with(new CollectionOptions().seed(settings.seed).device(device), settings.collectionOptions)));
       lookup = closing(new Lookup(tables, null));
       interaction = closing(new Interaction(features, settings.dim, null));
       bottom = makeLayers(inputs, settings.bottom, settings.dim, settings.seed + 1, settings.bottomOptions);

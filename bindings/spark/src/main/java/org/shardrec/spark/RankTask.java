@@ -3,6 +3,7 @@ package org.shardrec.spark;
 import java.io.Serializable;
 import org.apache.spark.BarrierTaskContext;
 import org.apache.spark.TaskKilledException;
+import org.apache.spark.resource.ResourceInformation;
 import org.apache.spark.sql.Row;
 import org.shardrec.ShardRecException;
 import scala.collection.Iterator;
@@ -22,17 +23,17 @@ final class RankTask extends AbstractFunction1<Iterator<Row>, Iterator<double[]>
   public Iterator<double[]> apply(Iterator<Row> rows) {
     BarrierTaskContext context = BarrierTaskContext.get();
     try (RankGroup group = new RankGroup(context, settings)) {
-      double[] result = train(rows, group);
+      double[] result = train(rows, group, context);
       return context.partitionId() == 0 ? Iterator.single(result) : Iterator.<double[]>empty();
     } catch (InterruptedException e) {
       throw killed("interrupted while the ranks were meeting", e);
     }
   }
 
-  private double[] train(Iterator<Row> rows, RankGroup group) {
+  private double[] train(Iterator<Row> rows, RankGroup group, BarrierTaskContext context) {
     DlrmRank rank = null;
     try {
-      rank = new DlrmRank(group.comm(), settings);
+      rank = new DlrmRank(group.comm(), settings, deviceOf(context));
       double[] result = rank.train(new RowBatches(rows, settings), group.control());
       group.shutdown();
       return result;
@@ -45,6 +46,18 @@ final class RankTask extends AbstractFunction1<Iterator<Row>, Iterator<double[]>
       throw failure;
     } finally {
       if (rank != null) rank.close(); // the others have heard the reason before they miss this rank
+    }
+  }
+
+  /** The number of the GPU that Spark has given to the task; that of the CPU where it has given none. */
+  private static long deviceOf(BarrierTaskContext context) {
+    ResourceInformation gpus = context.resourcesJMap().get("gpu");
+    if (gpus == null || gpus.addresses().length == 0) return DlrmRank.CPU;
+    String address = gpus.addresses()[0];
+    try {
+      return Integer.parseInt(address);
+    } catch (NumberFormatException e) {
+      throw new IllegalArgumentException("the task's resource gpu has the address " + address + "; CUDA's number of the device is accepted", e);
     }
   }
 

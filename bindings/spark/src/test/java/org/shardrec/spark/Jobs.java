@@ -23,10 +23,14 @@ final class Jobs {
   private Jobs() {}
 
   static SparkSession session(String master, String serializer, String classPath) {
+    return builder(master, serializer, classPath).getOrCreate();
+  }
+
+  static SparkSession.Builder builder(String master, String serializer, String classPath) {
     return SparkSession.builder().master(master).appName("shardrec").config("spark.ui.enabled", false)
         .config("spark.sql.shuffle.partitions", 2).config("spark.executor.extraClassPath", classPath)
         .config("spark.serializer", "org.apache.spark.serializer." + serializer)
-        .config("spark.executorEnv.SPARK_SCALA_VERSION", "2.13").getOrCreate();
+        .config("spark.executorEnv.SPARK_SCALA_VERSION", "2.13");
   }
 
   static DlrmTrainer trainer(Path directory) {
