@@ -1142,7 +1142,7 @@ type LookupOutputShape struct {
 // pooled features: [batch_size, width] ([Model.Info]). Output 1 + k, the k-th sequence feature
 // (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
 // Not collective; may wait for a device. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin),
-// [ErrNotFound] (output); [ErrOutOfMemory], [ErrDeviceError], a dead communicator. Since 0.1.
+// [ErrNotFound] (output), [ErrOutOfMemory], [ErrDeviceError]. Since 0.1.
 func (l *Lookup) OutputShape(output int) (LookupOutputShape, error) {
 	var outRows int64
 	var outColumns int64

@@ -118,7 +118,7 @@ OutputShape Lookup::output_shape(int32_t output) {
 void Lookup::settle_input() {
   if (!input_.is_pending()) return;
   try {
-    input_.settle(name_);
+    input_.settle();
   } catch (...) {  // what has begun can be ended no more
     collection_->communicator().fail("begin");
     throw;
@@ -173,8 +173,9 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
       forward_.look_up_pending(input_, output, reached, bytes, timer);
       backend().submit();
       timer.next(Phase::kInputExchange);
-      input_.settle(name_);
+      input_.settle();
     }
+    input_.post(name_);  // if begin has not
     refused = input_.receive();
     if (!refused) {
       if (!pending) backward_.fork_plan();

@@ -150,6 +150,16 @@ TEST_F(LocalBatches, AreWaitedForByWhoAsksForTheShape) {
   ASSERT_OK(begin(rank, there_bad));
   EXPECT_EQ(rows_of_output(rank), 0);
   EXPECT_EQ(shardrec_lookup_forward(rank.lookup(), 0, &there_bad.output), SHARDREC_INVALID_BATCH);
+  // Also where another lookup that has begun is gone, and the communicator with it.
+  Owned<shardrec_lookup, shardrec_lookup_destroy> other;
+  Rank second(0);
+  ASSERT_OK(shardrec_lookup_create(second.tables(), nullptr, other.out()));
+  ASSERT_OK(
+      begin_batch(other, {.batch_size = kBatch, .values = &there.values, .lengths = &there.bags}));
+  ASSERT_OK(begin(second, there));
+  shardrec_lookup_destroy(other.out());
+  EXPECT_EQ(rows_of_output(second), kBatch);
+  EXPECT_EQ(shardrec_lookup_forward(second.lookup(), 0, &there.output), SHARDREC_PEER_FAILED);
   // An output of no size will do for it.
   ASSERT_OK(begin(rank, there_bad));
   shardrec_tensor small = there_bad.output;

@@ -89,7 +89,7 @@ SHARDREC_API shardrec_status shardrec_lookup_begin(shardrec_lookup *lookup,
  * pooled features: [batch_size, width] (shardrec_model_info). Output 1 + k, the k-th sequence feature
  * (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
  * Not collective; may wait for a device. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin),
- * NOT_FOUND (output); OUT_OF_MEMORY, DEVICE_ERROR, a dead communicator. Since 0.1. */
+ * NOT_FOUND (output), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup *lookup,
                                                           int32_t output,
                                                           SHARDREC_NULLABLE int64_t *out_rows,

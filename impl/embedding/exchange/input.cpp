@@ -20,6 +20,7 @@ InputExchange::InputExchange(const StepContext& context, bool weight_gradient)
 
 void InputExchange::write(const BatchArguments& arguments) {
   Outgoing& outgoing = outgoing_[turn_];
+  is_posted_ = false;
   if (outgoing.posted) {
     // Every reader let go of it before this rank could come here (it began the batch after).
     outgoing.posted = false;
@@ -31,20 +32,20 @@ void InputExchange::write(const BatchArguments& arguments) {
   if (!is_pending()) context_.bodies.finish_writing();
 }
 
-void InputExchange::settle(uint64_t lookup) {
+void InputExchange::settle() {
   if (!is_pending()) return;
   verdict_ = routed_.settle(batch_, context_.backend(), *outgoing_[turn_].buffer);
   context_.bodies.finish_writing();
-  post(lookup);
 }
 
 void InputExchange::post(uint64_t lookup) {
-  if (is_pending()) return;
+  if (is_posted_ || is_pending()) return;
   Outgoing& outgoing = outgoing_[turn_];
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = lookup, .deadline_kind = comm::DeadlineKind::kStep};
   outgoing.ticket = channel_->post(operation, routed_.messages(), outgoing.buffer->keep_alive());
   outgoing.posted = true;
+  is_posted_ = true;
   turn_ = 1 - turn_;
   count_sent();
 }

@@ -36,15 +36,15 @@ class InputExchange {
   // Checks a batch and writes its messages; what is wrong with it goes into their heads. The tensors
   // have been read when the operations that were called are done.
   void write(const BatchArguments& arguments);
-  // Posts them, unless the batch is pending: nothing of this batch fails any more. lookup: its number.
+  // Posts them, if they are not and the batch is not pending: nothing of this batch fails any more. lookup: its number.
   void post(uint64_t lookup);
 
   // Batches whose ids all stay on this rank are pending between write() and settle() where the back end can go on
   // without the host: then lookups may be enqueued (DirectLookup::compute_pending).
   void set_stays() { routed_.set_stays(context_.backend()); }
   bool is_pending() const { return routed_.is_pending(); }
-  // Waits until it is known whether a pending batch is good; then it is posted.
-  void settle(uint64_t lookup);
+  // Waits until it is known whether a pending batch is good; then it may be posted.
+  void settle();
 
   // Waits for the batches of all ranks, of which this rank gets its own rows' ids. Returns the error
   // that all ranks throw alike: DISAGREEMENT (lookups differ in WEIGHT_GRADIENT), INVALID_BATCH (a rank's
@@ -78,6 +78,7 @@ class InputExchange {
   std::shared_ptr<comm::Channel> channel_;
   Outgoing outgoing_[2];
   int turn_ = 0;
+  bool is_posted_ = false;    // are the messages of the batch?
   bool holds_views_ = false;  // of the peers' messages
   CheckedBatch batch_;
   Verdict verdict_;

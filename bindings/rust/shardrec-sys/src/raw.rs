@@ -2026,7 +2026,7 @@ extern "C" {
     /// pooled features: \[batch_size, width\] (shardrec_model_info). Output 1 + k, the k-th sequence feature
     /// (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
     /// Not collective; may wait for a device. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin),
-    /// NOT_FOUND (output); OUT_OF_MEMORY, DEVICE_ERROR, a dead communicator. Since 0.1.
+    /// NOT_FOUND (output), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn shardrec_lookup_output_shape(lookup: *const shardrec_lookup, output: i32, out_rows: *mut i64, out_columns: *mut i64) -> shardrec_status;
     /// Finishes the exchange, looks up and writes an output.
     /// output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32

@@ -1067,7 +1067,7 @@ impl Lookup {
     /// pooled features: \[batch_size, width\] ([`Model::info`](crate::Model::info)). Output 1 + k, the k-th sequence feature
     /// (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in the batch's order. 0 rows when this rank's batch is one that forward will refuse.
     /// Not collective; may wait for a device. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin),
-    /// NOT_FOUND (output); OUT_OF_MEMORY, DEVICE_ERROR, a dead communicator. Since 0.1.
+    /// NOT_FOUND (output), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn output_shape(&self, output: i32) -> Result<LookupOutputShape> {
         let mut out_rows = 0i64;
         let mut out_columns = 0i64;

@@ -31,14 +31,7 @@ SHARDREC_DEVICE void copy_tile_of_batch(const shardrec_cuda_id_routing& job,
                           static_cast<int32_t*>(to.ids)[i] = static_cast<int32_t>(row);
                         }
                       });
-  if (to.weights == nullptr) return;
-  float weights[kTileItems];
-  load_items(job.features->weights, begin, job.all_ids, weights);
-#pragma unroll
-  for (int k = 0; k < kTileItems; ++k) {
-    const int64_t i = begin + item_of_tile(k);
-    if (i < job.all_ids) to.weights[i] = weights[k];
-  }
+  if (to.weights != nullptr) copy_weights(job.features->weights, begin, job.all_ids, to.weights);
 }
 
 SHARDREC_DEVICE void put_chunk(const shardrec_cuda_local_chunks& chunks, int64_t chunk,

@@ -28,6 +28,17 @@ SHARDREC_DEVICE void check_tile(const shardrec_cuda_routed_ids& feature, const I
   }
 }
 
+// The weights of a tile of ids.
+SHARDREC_DEVICE void copy_weights(const float* from, int64_t begin, int64_t count, float* to) {
+  float weights[kTileItems];
+  load_items(from, begin, count, weights);
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) {
+    const int64_t i = begin + item_of_tile(k);
+    if (i < count) to[i] = weights[k];
+  }
+}
+
 // The last feature whose ids begin at or before one of the batch.
 SHARDREC_DEVICE int32_t feature_of_id(const shardrec_cuda_id_routing& job, int64_t id) {
   int32_t first = 0;

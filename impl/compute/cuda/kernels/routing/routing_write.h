@@ -31,13 +31,8 @@ SHARDREC_DEVICE void copy_tile(const shardrec_cuda_routed_ids& feature, const Id
       const int64_t i = begin + item_of_tile(k);
       if (i < feature.count) put_id(feature, block, i, row_for(ids[k], feature));
     }
-    if (block.weights == nullptr) continue;
-    float weights[kTileItems];
-    load_items(feature.weights, begin, feature.count, weights);
-#pragma unroll
-    for (int k = 0; k < kTileItems; ++k) {
-      const int64_t i = begin + item_of_tile(k);
-      if (i < feature.count) block.weights[i] = weights[k];
+    if (block.weights != nullptr) {
+      copy_weights(feature.weights, begin, feature.count, block.weights);
     }
   }
 }
