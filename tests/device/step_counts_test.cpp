@@ -3,6 +3,7 @@
 // figures are those of today: whoever adds a wait or a launch sees it here, and whoever saves one writes down the new
 // figure.
 #include <atomic>
+#include <deque>
 #include <shardrec/shardrec.hpp>
 
 #include "device/device_arrays.h"
@@ -63,24 +64,31 @@ class StepCounts : public DeviceTest {
             .plugin_calls = of_plugin_itself.calls};
   }
 
-  // Of steps of a table on device 0 that `ranks` ranks of this process share by rows.
+  // Of steps of a table on device 0 that `ranks` ranks of this process share by rows. batches: so many take turns,
+  // each with tensors of its own.
   Counts of_a_step(int ranks, bool deduplicate = false,
-                   shardrec_device_wait wait = SHARDREC_DEVICE_WAIT_SLEEP) {
+                   shardrec_device_wait wait = SHARDREC_DEVICE_WAIT_SLEEP, size_t batches = 1) {
     constexpr int64_t kSteps = 4;
     Batch batch;
     if (deduplicate) {
       for (int64_t& id : batch.ids) id = id % 4 * (kRows / 4);
     }
-    Array ids(*this, batch.ids.data(), batch.ids.size() * sizeof(int64_t));
-    Array lengths(*this, batch.lengths.data(), batch.lengths.size() * sizeof(int32_t));
+    std::deque<Array> arrays;
+    std::vector<shardrec_tensor> values;
+    std::vector<shardrec_tensor> bags;
+    for (size_t b = 0; b < batches; ++b) {
+      Array& ids = arrays.emplace_back(*this, batch.ids.data(), batch.ids.size() * sizeof(int64_t));
+      Array& lengths =
+          arrays.emplace_back(*this, batch.lengths.data(), batch.lengths.size() * sizeof(int32_t));
+      values.push_back(vector_at(ids.data(), SHARDREC_INT64, batch.ids.size(), true));
+      bags.push_back(vector_at(lengths.data(), SHARDREC_INT32, batch.lengths.size(), true));
+    }
     Array gradient(*this, batch.gradient.data(), batch.gradient.size() * sizeof(float));
     std::vector<std::unique_ptr<Array>> outputs;
     for (int rank = 0; rank < ranks; ++rank) {
       outputs.push_back(
           std::make_unique<Array>(*this, batch.out.data(), batch.out.size() * sizeof(float)));
     }
-    const auto values = vector_at(ids.data(), SHARDREC_INT64, batch.ids.size(), true);
-    const auto bags = vector_at(lengths.data(), SHARDREC_INT32, batch.lengths.size(), true);
     const auto given = matrix_at(gradient.data(), true);
     Counts before;
     Counts after;
@@ -96,10 +104,12 @@ class StepCounts : public DeviceTest {
           shardrec::CollectionOptions().device(0).deduplicate(deduplicate).device_wait(wait));
       shardrec::Lookup step(tables);
       const auto out = matrix_at(outputs[static_cast<size_t>(comm.rank())]->data(), true);
+      size_t next = 0;
       const auto take_steps = [&] {
         for (int64_t s = 0; s < kSteps; ++s) {
-          shardrec::check(
-              begin_batch(step.get(), {.batch_size = kBatch, .values = &values, .lengths = &bags}));
+          const size_t b = next++ % batches;
+          shardrec::check(begin_batch(
+              step.get(), {.batch_size = kBatch, .values = &values[b], .lengths = &bags[b]}));
           shardrec::check(shardrec_lookup_forward(step.get(), 0, &out));
           shardrec::check(shardrec_lookup_set_gradient(step.get(), 0, &given));
           step.backward();
@@ -112,7 +122,7 @@ class StepCounts : public DeviceTest {
         comm.barrier();
       };
       // Buffers grow, and what comes again becomes graphs: arguments take turns with four pieces of memory.
-      for (int s = 0; s < 4; ++s) take_steps();
+      for (size_t s = 0; s < 4 * batches; ++s) take_steps();
       count(before);
       take_steps();
       count(after);
@@ -149,6 +159,12 @@ class StepCounts : public DeviceTest {
 // before, and not copied again.
 TEST_F(StepCounts, OfOneRank) {
   expect(of_a_step(1), Counts{.waits = 1, .launches = 10, .copies = 5, .calls = 25});
+}
+
+// What lists say of a batch does not depend on where it lies: they are not sent again.
+TEST_F(StepCounts, OfOneRankWhoseBatchesLieElsewhereInEachStep) {
+  expect(of_a_step(1, false, SHARDREC_DEVICE_WAIT_SLEEP, 3),
+         Counts{.waits = 1, .launches = 10, .copies = 5, .calls = 25});
 }
 
 // A wait for what the owners of the batch's ids get; what a rank of the process has sent is not checked again.

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -16,6 +18,12 @@
 #include "compute/cuda/host/memory.h"
 
 namespace shardrec::compute::cuda::host {
+
+// From one place to another, in whichever memory: lists name by it what lies elsewhere in the next step, of a place
+// that the kernel is told.
+inline int64_t bytes_between(const void* from, const void* to) noexcept {
+  return static_cast<int64_t>(std::bit_cast<uintptr_t>(to) - std::bit_cast<uintptr_t>(from));
+}
 
 class Arguments {
  public:

@@ -14,9 +14,10 @@ extern "C" {
 
 // The caller's batch, checked: lengths of bags, and which samples each bag is for.
 
-// compute::BagLengths, the integers from its first one on.
+// compute::BagLengths, the integers from its first one on. What the caller gives is named by bytes from a place that
+// the job names: lists of batches that lie elsewhere are equal, and are not sent again.
 typedef struct shardrec_cuda_bag_lengths {
-  const void *given;  // [bags], of offsets one more
+  int64_t given_at;  // [bags], of offsets one more
   int32_t given_64;
   int32_t are_offsets;
   int64_t bags;
@@ -33,6 +34,7 @@ typedef struct shardrec_cuda_checked_list {
 // tiles: of the bags of each feature, one at least.
 typedef struct shardrec_cuda_length_reading {
   const shardrec_cuda_bag_lengths *features;
+  const void *given;
   shardrec_cuda_tiles tiles;
   shardrec_cuda_checked_list *checked;  // by feature
 } shardrec_cuda_length_reading;
@@ -186,8 +188,8 @@ typedef struct shardrec_cuda_block_place {
 // compute::RoutedIds, the ids and weights from the feature's first one on. Sums are of ids, and, above
 // 2^32, of bags that are not empty. One over several features may wrap: its differences do not.
 typedef struct shardrec_cuda_routed_ids {
-  const void *ids;          // [count]
-  const float *weights;     // [count]
+  int64_t ids_at;           // [count], in bytes from the job's
+  int64_t weights_at;       // likewise
   const uint32_t *lengths;  // [bags]
   int64_t count;
   int64_t bags;
@@ -230,6 +232,8 @@ typedef struct shardrec_cuda_strips_of_block {
 
 typedef struct shardrec_cuda_id_routing {
   const shardrec_cuda_routed_ids *features;
+  const void *ids;
+  const float *weights;  // null: there are none
   int32_t feature_count;
   int32_t cut_features;        // those with intervals
   const int64_t *first_strip;  // [feature_count + 1]: strips of the features before
@@ -251,7 +255,8 @@ typedef struct shardrec_cuda_id_routing {
   // each feature, and where its own begin follows from the lengths. Nothing is counted unless these are good and
   // add up to all_ids. Null: lengths are there, and ids are the feature's.
   const shardrec_cuda_bag_lengths *given;  // by feature; all offsets, or none
-  shardrec_cuda_checked_list *lengths;     // by feature, zeros before
+  const void *given_lengths;
+  shardrec_cuda_checked_list *lengths;  // by feature, zeros before
   int64_t all_ids;
   uint32_t *lengths_are_good;
 } shardrec_cuda_id_routing;

@@ -5,6 +5,10 @@
 
 namespace shardrec::compute::cuda {
 
+SHARDREC_DEVICE const void* bytes_behind(const void* place, int64_t bytes) {
+  return static_cast<const unsigned char*>(place) + bytes;
+}
+
 // Calls body with a list of int32 or int64.
 template <class Body>
 SHARDREC_DEVICE void with_integers(const void* list, int32_t are_64, Body body) {

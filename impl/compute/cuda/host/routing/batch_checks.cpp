@@ -36,8 +36,9 @@ void BatchChecks::read_lengths(std::span<const BagLengths> features,
 shardrec_cuda_length_reading BatchChecks::send_lengths(std::span<const BagLengths> features) {
   lengths_.clear();
   tiles_.clear();
+  const void* const given = features.empty() ? nullptr : features.front().given.data;
   for (const BagLengths& feature : features) {
-    lengths_.push_back({.given = item(feature.given, feature.first),
+    lengths_.push_back({.given_at = bytes_between(given, item(feature.given, feature.first)),
                         .given_64 = feature.given.is_64,
                         .are_offsets = feature.are_offsets,
                         .bags = feature.bags,
@@ -47,8 +48,8 @@ shardrec_cuda_length_reading BatchChecks::send_lengths(std::span<const BagLength
   }
   const std::span<const shardrec_cuda_bag_lengths> list(lengths_);
   arguments_.begin(Arguments::bytes_of<shardrec_cuda_bag_lengths>(list.size()) + tiles_.bytes());
-  const shardrec_cuda_length_reading job{.features = arguments_.add(list),
-                                         .tiles = tiles_.add_to(arguments_)};
+  const shardrec_cuda_length_reading job{
+      .features = arguments_.add(list), .given = given, .tiles = tiles_.add_to(arguments_)};
   arguments_.send();
   return job;
 }

@@ -41,7 +41,7 @@ class RoutingFamily final : public RoutingOperations {
                    std::span<CheckedIds> checked, std::span<BlockCount> counts) override {
     const auto found = routing_.read_and_count(
         features, counts.size(),
-        {.given = batch_.send_lengths(lengths.features).features, .batch_ids = lengths.ids});
+        {.reading = batch_.send_lengths(lengths.features), .batch_ids = lengths.ids});
     batch_.take_lengths(lengths.features, found, lengths.checked);
     if (!place_ids(lengths, features)) return false;
     routing_.finish_count(features, checked, counts);

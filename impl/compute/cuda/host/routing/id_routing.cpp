@@ -82,8 +82,10 @@ void IdRouting::list_feature(const Counted& counted, const WrittenBlocks& blocks
   const RoutedIds& feature = counted.feature;
   list_blocks(counted, blocks);
   shardrec_cuda_routed_ids out = {};
-  out.ids = first_id(feature);
-  out.weights = feature.weights == nullptr ? nullptr : feature.weights + feature.first;
+  out.ids_at = bytes_between(job_.ids, first_id(feature));
+  if (feature.weights != nullptr) {
+    out.weights_at = bytes_between(job_.weights, feature.weights + feature.first);
+  }
   out.lengths = feature.lengths;
   out.count = feature.count;
   out.bags = feature.bags;
@@ -162,6 +164,10 @@ size_t IdRouting::argument_bytes(std::span<const RoutedIds> features) const {
 void IdRouting::send(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
                      const GivenLengths& lengths) {
   job_ = {};
+  for (const RoutedIds& feature : features) {
+    if (job_.ids == nullptr) job_.ids = feature.ids.data;
+    if (job_.weights == nullptr) job_.weights = feature.weights;
+  }
   job_.strip_sums =
       sums_.resize_as<uint64_t>(static_cast<size_t>(strips_ + block_sum_count_) + 1).data();
   job_places_ =
@@ -173,16 +179,17 @@ void IdRouting::send(std::span<const RoutedIds> features, const WrittenBlocks& b
   for (size_t f = 0; f < features.size(); ++f) {
     const bool whole = features[f].intervals == nullptr;
     first_strip_.push_back(first_strip_.back() + counted_[f].strips);
-    if (lengths.given == nullptr) tiles_.add(whole ? features[f].count : 0);
+    if (lengths.reading.features == nullptr) tiles_.add(whole ? features[f].count : 0);
     bag_tiles_.add(features[f].bags, 1);
     if (whole) continue;
     for (size_t b = 0; b < features[f].blocks.size(); ++b) sum_tiles_.add(counted_[f].strips);
     ++job_.cut_features;
   }
-  if (lengths.given != nullptr) {
+  if (lengths.reading.features != nullptr) {
     const bool any_whole = job_.cut_features != std::ssize(features);
     tiles_.add(any_whole ? lengths.batch_ids : 0);
-    job_.given = lengths.given;
+    job_.given = lengths.reading.features;
+    job_.given_lengths = lengths.reading.given;
     job_.all_ids = lengths.batch_ids;
     job_.lengths_are_good = lengths_are_good_.resize_as<uint32_t>(2).data();
   }

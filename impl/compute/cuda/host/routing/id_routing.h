@@ -21,7 +21,7 @@ namespace shardrec::compute::cuda::host {
 
 // Lengths that are read while ids are counted.
 struct GivenLengths {
-  const shardrec_cuda_bag_lengths* given = nullptr;  // on the device, by feature
+  shardrec_cuda_length_reading reading = {};  // BatchChecks::send_lengths()
   int64_t batch_ids = 0;
 };
 

@@ -21,7 +21,7 @@ class LocalIdCopy final : public LocalBatch {
              const LocalIds& to) override {
     routing_.copy_local(
         features, blocks,
-        {.given = lengths_.send_lengths(lengths.features).features, .batch_ids = lengths.ids}, to);
+        {.reading = lengths_.send_lengths(lengths.features), .batch_ids = lengths.ids}, to);
   }
   const uint32_t* good() const override { return routing_.good(); }
   bool finish(const BatchLengths& lengths, std::span<RoutedIds> features,

@@ -8,7 +8,8 @@ namespace shardrec::compute::cuda {
 SHARDREC_KERNEL(3) read_lengths_of_features(shardrec_cuda_length_reading job) {
   const Tile tile = own_tile(job.tiles);
   uint32_t lengths[kTileItems];
-  read_given_lengths(job.features[tile.list], tile.begin, job.checked[tile.list], lengths);
+  read_given_lengths(job.features[tile.list], job.given, tile.begin, job.checked[tile.list],
+                     lengths);
 }
 
 template <class Integer>

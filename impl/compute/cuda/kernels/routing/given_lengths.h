@@ -53,11 +53,11 @@ SHARDREC_DEVICE void read_offsets(const shardrec_cuda_bag_lengths& feature, cons
   }
 }
 
-// The lengths of this thread's bags of a tile, 0 behind the last one.
-SHARDREC_DEVICE void read_given_lengths(const shardrec_cuda_bag_lengths& feature, int64_t begin,
-                                        shardrec_cuda_checked_list& checked,
+// The lengths of this thread's bags of a tile, 0 behind the last one. given: of the job.
+SHARDREC_DEVICE void read_given_lengths(const shardrec_cuda_bag_lengths& feature, const void* given,
+                                        int64_t begin, shardrec_cuda_checked_list& checked,
                                         uint32_t (&lengths)[kTileItems]) {
-  with_integers(feature.given, feature.given_64, [&](const auto* list) {
+  with_integers(bytes_behind(given, feature.given_at), feature.given_64, [&](const auto* list) {
     if (feature.are_offsets != 0) {
       read_offsets(feature, list, begin, checked, lengths);
     } else {

@@ -31,7 +31,8 @@ SHARDREC_DEVICE void copy_tile_of_batch(const shardrec_cuda_id_routing& job,
                           static_cast<int32_t*>(to.ids)[i] = static_cast<int32_t>(row);
                         }
                       });
-  if (to.weights != nullptr) copy_weights(job.features->weights, begin, job.all_ids, to.weights);
+  if (to.weights != nullptr)
+    copy_weights(given_weights(job, *job.features), begin, job.all_ids, to.weights);
 }
 
 SHARDREC_DEVICE void put_chunk(const shardrec_cuda_local_chunks& chunks, int64_t chunk,
@@ -70,16 +71,17 @@ SHARDREC_DEVICE bool note_wrong(const shardrec_cuda_id_routing& job,
   shardrec_cuda_wrong_values& values = to.wrong[f];
   if (wrong_id != 0) {
     const auto at = static_cast<int64_t>(~wrong_id) + first_id_of(job, f);
-    with_integers(job.features->ids, job.features->ids_are_64,
+    with_integers(given_ids(job, *job.features), job.features->ids_are_64,
                   [&](const auto* ids) { values.id = ids[at]; });
   }
   if (wrong_length != 0) {
     const shardrec_cuda_bag_lengths& given = job.given[f];
     const auto at = static_cast<int64_t>(~wrong_length);
-    with_integers(given.given, given.given_64, [&](const auto* lengths) {
-      values.before = lengths[at];
-      values.length = lengths[given.are_offsets != 0 ? at + 1 : at];
-    });
+    with_integers(bytes_behind(job.given_lengths, given.given_at), given.given_64,
+                  [&](const auto* lengths) {
+                    values.before = lengths[at];
+                    values.length = lengths[given.are_offsets != 0 ? at + 1 : at];
+                  });
   }
   return wrong_id != 0 || wrong_length != 0;
 }
@@ -101,7 +103,7 @@ check_and_copy_ids(shardrec_cuda_id_routing job, shardrec_cuda_local_ids to) {
   if (has_good_lengths(job)) {
     if (blockIdx.x < job.tiles.count) {
       const Tile tile = own_tile(job.tiles);
-      with_integers(job.features->ids, job.features->ids_are_64,
+      with_integers(given_ids(job, *job.features), job.features->ids_are_64,
                     [&](const auto* ids) { copy_tile_of_batch(job, to, ids, tile.begin); });
     } else {
       const int64_t number = (blockIdx.x - job.tiles.count) * kThreads + threadIdx.x;

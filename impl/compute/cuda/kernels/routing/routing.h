@@ -85,13 +85,13 @@ SHARDREC_DEVICE void check_ids(const shardrec_cuda_id_routing& job) {
   const Tile tile = own_tile(job.tiles);
   if (job.lengths != nullptr) {
     if (!has_good_lengths(job)) return;
-    with_integers(job.features->ids, job.features->ids_are_64, [&](const auto* ids) {
+    with_integers(given_ids(job, *job.features), job.features->ids_are_64, [&](const auto* ids) {
       check_tile_of_batch(job, ids, tile.begin, [](auto...) {});
     });
     return;
   }
   const shardrec_cuda_routed_ids& feature = job.features[tile.list];
-  with_integers(feature.ids, feature.ids_are_64, [&](const auto* ids) {
+  with_integers(given_ids(job, feature), feature.ids_are_64, [&](const auto* ids) {
     check_tile(feature, ids, tile.begin, job.checked[tile.list]);
   });
 }
@@ -120,9 +120,8 @@ SHARDREC_DEVICE BlockPlace* places_of(const shardrec_cuda_routed_ids& feature, c
                                    : feature.places + strip.number * feature.block_count;
 }
 
-SHARDREC_DEVICE int64_t id_at(const shardrec_cuda_routed_ids& feature, uint32_t i) {
-  return feature.ids_are_64 != 0 ? static_cast<const int64_t*>(feature.ids)[i]
-                                 : static_cast<const int32_t*>(feature.ids)[i];
+SHARDREC_DEVICE int64_t id_at(const void* ids, int32_t are_64, uint32_t i) {
+  return are_64 != 0 ? static_cast<const int64_t*>(ids)[i] : static_cast<const int32_t*>(ids)[i];
 }
 
 // The id of a strip that a lane has.
@@ -137,13 +136,15 @@ struct WalkedId {
 // feature's begin in its list. Of a sequence, at_chunk(chunk) is called before the first id of each chunk.
 template <class AtChunk, class Visit>
 SHARDREC_DEVICE void walk_strip(const shardrec_cuda_routed_ids& feature, const Strip& strip,
-                                uint32_t first_id, StripMemory& memory, AtChunk at_chunk,
-                                Visit visit) {
+                                const void* ids_of_list, uint32_t first_id, StripMemory& memory,
+                                AtChunk at_chunk, Visit visit) {
   const uint32_t ids = find_bags(feature, strip, memory);
   const uint32_t first = ids_of(feature.strip_sums[strip.number] - feature.strip_sums[0]);
   const auto lane = static_cast<uint32_t>(lane_index());
   const auto load = [&](uint32_t begin) {
-    return begin + lane < ids ? id_at(feature, first_id + first + begin + lane) : 0;
+    return begin + lane < ids
+               ? id_at(ids_of_list, feature.ids_are_64, first_id + first + begin + lane)
+               : 0;
   };
   int64_t next = load(0);
   for (uint32_t begin = 0; begin < ids;) {
@@ -212,7 +213,8 @@ SHARDREC_KERNEL(4) count_strips(shardrec_cuda_id_routing job) {
   }
   __syncwarp();
   walk_strip(
-      feature, strip, first_id_of(job, strip.feature), memory, [](uint32_t) {},
+      feature, strip, given_ids(job, feature), first_id_of(job, strip.feature), memory,
+      [](uint32_t) {},
       [&](const WalkedId& id) {
         const bool outside = id.exists && !in_range(id.id, feature.rows);
         note_outside(feature, id, outside, job.checked[strip.feature]);

@@ -21,7 +21,7 @@ SHARDREC_DEVICE void put_id(const shardrec_cuda_routed_ids& feature,
 
 template <class Id>
 SHARDREC_DEVICE void copy_tile(const shardrec_cuda_routed_ids& feature, const Id* list,
-                               int64_t begin) {
+                               const float* weights, int64_t begin) {
   Id ids[kTileItems];
   load_items(list, begin, feature.count, ids);
   for (int32_t b = 0; b < feature.block_count; ++b) {
@@ -32,7 +32,7 @@ SHARDREC_DEVICE void copy_tile(const shardrec_cuda_routed_ids& feature, const Id
       if (i < feature.count) put_id(feature, block, i, row_for(ids[k], feature));
     }
     if (block.weights != nullptr) {
-      copy_weights(feature.weights, begin, feature.count, block.weights);
+      copy_weights(weights, begin, feature.count, block.weights);
     }
   }
 }
@@ -97,8 +97,9 @@ SHARDREC_KERNEL(4) write_whole_features(shardrec_cuda_id_routing job) {
   }
   const Tile tile = own_tile(job.tiles);
   const shardrec_cuda_routed_ids& feature = job.features[tile.list];
-  with_integers(feature.ids, feature.ids_are_64,
-                [&](const auto* ids) { copy_tile(feature, ids, tile.begin); });
+  with_integers(given_ids(job, feature), feature.ids_are_64, [&](const auto* ids) {
+    copy_tile(feature, ids, given_weights(job, feature), tile.begin);
+  });
 }
 
 // Rows and ids before a chunk are what the warp has written when it gets there.
@@ -153,7 +154,8 @@ SHARDREC_KERNEL(4) write_strips(shardrec_cuda_id_routing job) {
     note_chunk(feature, places, strip.first_bag() / SHARDREC_CUDA_CHUNK);
   }
   walk_strip(
-      feature, strip, 0, memory, [&](uint32_t chunk) { note_chunk(feature, places, chunk); },
+      feature, strip, given_ids(job, feature), 0, memory,
+      [&](uint32_t chunk) { note_chunk(feature, places, chunk); },
       [&](const WalkedId& id) {
         const int64_t row = id.exists ? row_for(id.id, feature) : -1;
         const int32_t interval = row < 0 ? -1 : interval_of(feature, row);
@@ -163,7 +165,7 @@ SHARDREC_KERNEL(4) write_strips(shardrec_cuda_id_routing job) {
                             const shardrec_cuda_written_block& block = feature.blocks[b];
                             put_id(feature, block, placed.id, row - block.row);
                             if (block.weights != nullptr) {
-                              block.weights[placed.id] = feature.weights[id.i];
+                              block.weights[placed.id] = given_weights(job, feature)[id.i];
                             }
                             if (placed.leads) add_to_bag(block, placed, id.sample);
                           });

@@ -57,7 +57,8 @@ SHARDREC_KERNEL(3) read_and_sum_strips(shardrec_cuda_id_routing job) {
   const int64_t number = take_tile(job.scan, memory);
   const Tile tile = tile_at(job.bag_tiles, number);
   uint32_t lengths[kTileItems];
-  read_given_lengths(job.given[tile.list], tile.begin, job.lengths[tile.list], lengths);
+  read_given_lengths(job.given[tile.list], job.given_lengths, tile.begin, job.lengths[tile.list],
+                     lengths);
   sum_strips_of_tile(job, memory, number, tile, lengths);
   const bool is_last = is_last_to_end(job.scan, memory, job.bag_tiles.count);
   if (is_last && warp_index() == 0) check_lengths(job);

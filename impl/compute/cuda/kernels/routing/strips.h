@@ -22,6 +22,16 @@ struct StripMemories {
   StripMemory of_warp[kWarps];
 };
 
+// Where what the caller gives of a feature begins.
+SHARDREC_DEVICE const void* given_ids(const shardrec_cuda_id_routing& job,
+                                      const shardrec_cuda_routed_ids& feature) {
+  return bytes_behind(job.ids, feature.ids_at);
+}
+SHARDREC_DEVICE const float* given_weights(const shardrec_cuda_id_routing& job,
+                                           const shardrec_cuda_routed_ids& feature) {
+  return static_cast<const float*>(bytes_behind(job.weights, feature.weights_at));
+}
+
 struct Strip {
   int32_t feature;
   int64_t number;  // among those of the feature
