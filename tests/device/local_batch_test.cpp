@@ -172,5 +172,30 @@ TEST_F(LocalBatches, AreWaitedForByWhoAsksForTheShape) {
   EXPECT_EQ(there.output_of(rank), outputs_on_cpu(batch));
 }
 
+// Memory that runs out does so in begin, which may be called again: what was begun is checked without more.
+TEST_F(LocalBatches, AreCheckedWithoutMoreMemory) {
+  auto* const fail_allocation = of_plugin<void(int64_t)>("simt_fail_allocation");
+  const Batch batch;
+  There there(*this, batch);
+  int64_t failures = 0;
+  for (bool failed = true; failed; failures += failed ? 1 : 0) {
+    Rank rank(0);
+    fail_allocation(failures + 1);
+    const shardrec_status status = begin(rank, there);
+    failed = status != SHARDREC_OK;
+    if (failed) {
+      EXPECT_EQ(status, SHARDREC_OUT_OF_MEMORY) << shardrec_last_error();
+      fail_allocation(0);
+      ASSERT_OK(begin(rank, there));
+    }
+    fail_allocation(1);
+    EXPECT_EQ(rows_of_output(rank), kBatch);
+    fail_allocation(0);
+    ASSERT_OK(shardrec_lookup_forward(rank.lookup(), 0, &there.output));
+    EXPECT_EQ(there.output_of(rank), outputs_on_cpu(batch));
+  }
+  EXPECT_GT(failures, 3);
+}
+
 }  // namespace
 }  // namespace shardrec::test

@@ -42,7 +42,8 @@ __global__ void sum_lists(Scan job) {
     const int64_t i = tile.begin + compute::cuda::item_of_warp(k);
     if (i < list.count) list.out[i] = before + items[k];
   }
-  const bool is_last = is_last_to_end(job.scan, memory, job.tiles.count);
+  const bool is_last =
+      compute::cuda::is_last_of_blocks(job.scan.ended, memory.is_last, job.tiles.count);
   if (is_last && threadIdx.x == 0) atomicAdd(job.last_blocks, 1U);
 }
 

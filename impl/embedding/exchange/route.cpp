@@ -277,12 +277,12 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
   const auto entries_of = [&](int32_t feature) {
     return 2 * (static_cast<size_t>(chunks(feature)) + 1);
   };
-  for (size_t f = 0; f < features_.size() && has_blocks_ && !is_local_; ++f) {
+  for (size_t f = 0; f < features_.size() && has_blocks_; ++f) {
     chunk_entries += entries_of(static_cast<int32_t>(f));
   }
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     for (const SentBlock& sent : sent_to(owner)) {
-      if (!is_local_) chunk_entries += entries_of(block_of(owner, sent).feature);
+      chunk_entries += entries_of(block_of(owner, sent).feature);
     }
     offset += align_up(message_bytes(owner), 64);
   }
@@ -296,7 +296,8 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
   header.weight_gradient = weight_gradient_ ? 1 : 0;
   header.verdict = verdict;
   std::byte* message = buffer.resize(offset);
-  uint32_t* chunk_table = chunk_memory_.resize_as<uint32_t>(chunk_entries).data();
+  uint32_t* chunk_table = nullptr;
+  if (!is_local_) chunk_table = chunk_memory_.resize_as<uint32_t>(chunk_entries).data();
   const auto take_chunks = [&](int32_t feature) {
     if (is_local_) return local_chunks_[static_cast<size_t>(feature)].rows;
     uint32_t* const taken = chunk_table;

@@ -139,10 +139,4 @@ SHARDREC_DEVICE bool is_last_of_blocks(uint32_t* ended, uint32_t& is_last, int64
   return is_last != 0;
 }
 
-// The same of `tiles` blocks that scan, behind sum_before_warp().
-SHARDREC_DEVICE bool is_last_to_end(const shardrec_cuda_scan& scan, ScanMemory& memory,
-                                    int64_t tiles) {
-  return is_last_of_blocks(scan.ended, memory.is_last, tiles);
-}
-
 }  // namespace shardrec::compute::cuda

@@ -5,6 +5,7 @@
 
 namespace shardrec::compute::cuda {
 
+// Where a list begins that is named by bytes from another place (host::bytes_between).
 SHARDREC_DEVICE const void* bytes_behind(const void* place, int64_t bytes) {
   return static_cast<const unsigned char*>(place) + bytes;
 }

@@ -31,8 +31,9 @@ SHARDREC_DEVICE void copy_tile_of_batch(const shardrec_cuda_id_routing& job,
                           static_cast<int32_t*>(to.ids)[i] = static_cast<int32_t>(row);
                         }
                       });
-  if (to.weights != nullptr)
+  if (to.weights != nullptr) {
     copy_weights(given_weights(job, *job.features), begin, job.all_ids, to.weights);
+  }
 }
 
 SHARDREC_DEVICE void put_chunk(const shardrec_cuda_local_chunks& chunks, int64_t chunk,
@@ -52,7 +53,7 @@ SHARDREC_DEVICE void write_chunks_at(const shardrec_cuda_id_routing& job,
   const shardrec_cuda_routed_ids& feature = job.features[f];
   const shardrec_cuda_local_chunks& chunks = to.chunks[f];
   const int64_t strip = number - job.first_strip[f];
-  const int64_t count = (feature.bags + SHARDREC_CUDA_CHUNK - 1) / SHARDREC_CUDA_CHUNK;
+  const int64_t count = chunks_of(feature);
   const uint32_t first_id = first_id_of(job, f);
   if (strip % kStripsOfChunk == 0 && strip / kStripsOfChunk < count) {
     put_chunk(chunks, strip / kStripsOfChunk, feature.strip_sums[strip] - feature.strip_sums[0],

@@ -5,11 +5,6 @@
 
 namespace shardrec::compute::cuda {
 
-SHARDREC_DEVICE int64_t chunks_of(const shardrec_cuda_routed_ids& feature) {
-  const int64_t items = feature.sequence != 0 ? feature.count : feature.bags;
-  return (items + SHARDREC_CUDA_CHUNK - 1) / SHARDREC_CUDA_CHUNK;
-}
-
 SHARDREC_DEVICE void put_id(const shardrec_cuda_routed_ids& feature,
                             const shardrec_cuda_written_block& block, int64_t at, int64_t row) {
   if (feature.writes_64 != 0) {

@@ -60,7 +60,7 @@ SHARDREC_KERNEL(3) read_and_sum_strips(shardrec_cuda_id_routing job) {
   read_given_lengths(job.given[tile.list], job.given_lengths, tile.begin, job.lengths[tile.list],
                      lengths);
   sum_strips_of_tile(job, memory, number, tile, lengths);
-  const bool is_last = is_last_to_end(job.scan, memory, job.bag_tiles.count);
+  const bool is_last = is_last_of_blocks(job.scan.ended, memory.is_last, job.bag_tiles.count);
   if (is_last && warp_index() == 0) check_lengths(job);
 }
 

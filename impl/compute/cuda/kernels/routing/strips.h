@@ -32,6 +32,11 @@ SHARDREC_DEVICE const float* given_weights(const shardrec_cuda_id_routing& job,
   return static_cast<const float*>(bytes_behind(job.weights, feature.weights_at));
 }
 
+SHARDREC_DEVICE int64_t chunks_of(const shardrec_cuda_routed_ids& feature) {
+  const int64_t items = feature.sequence != 0 ? feature.count : feature.bags;
+  return (items + SHARDREC_CUDA_CHUNK - 1) / SHARDREC_CUDA_CHUNK;
+}
+
 struct Strip {
   int32_t feature;
   int64_t number;  // among those of the feature
