@@ -6,7 +6,7 @@
 //
 // The plug-in decides nothing: it hands the CUDA runtime's calls on, and starts kernels on what structs
 // say. It throws nothing, prints nothing, never waits for a whole device, and leaves the calling
-// thread's current device as it was.
+// thread's current device as it was, but for set_device().
 #pragma once
 
 #include <stdint.h>
@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 // Also the suffix of the plug-in's file name.
-#define SHARDREC_CUDA_ABI 4
+#define SHARDREC_CUDA_ABI 5
 
 // What every function returns that can fail: 0, or the cudaError_t of the call that failed.
 typedef int32_t shardrec_cuda_error;
@@ -85,6 +85,8 @@ typedef struct shardrec_cuda_table {
   shardrec_cuda_error (*describe_device)(int32_t device, shardrec_cuda_device *out);
   // Begins to use a device: makes what a process keeps there, and loads all kernels.
   shardrec_cuda_error (*open_device)(int32_t device);
+  // Sets the calling thread's current device, for libraries that work on it; *previous is the one before.
+  shardrec_cuda_error (*set_device)(int32_t device, int32_t *previous);
 
   // Memory of a device, in the order of a stream: it may be used by what follows there, and is given
   // back when what is before it there is over. 256-byte aligned.

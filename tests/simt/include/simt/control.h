@@ -33,6 +33,16 @@ SIMT_VISIBLE void simt_repair_devices(void);
 // all streams go on.
 SIMT_VISIBLE void simt_hold_stream(int64_t stream);
 SIMT_VISIBLE void simt_go_on(void);
+// What libraries enqueue that have kernels of their own: a function that may touch memory of devices, left out on a
+// broken device and counted by simt_fail_operation(); and one that may wait, touches no such memory, and is never
+// left out. Both return a cudaError_t.
+SIMT_VISIBLE int simt_enqueue_device_function(int64_t stream, void (*function)(void*),
+                                              void* argument);
+SIMT_VISIBLE int simt_enqueue_wait(int64_t stream, void (*function)(void*), void* argument);
+// The calling thread's current device; the device of a stream. -1: there is none.
+SIMT_VISIBLE int simt_current_device(void);
+SIMT_VISIBLE int simt_device_of_stream(int64_t stream);
+
 // So far, of all threads: calls of cudaStreamSynchronize(); calls of cudaEventSynchronize(), but for events that
 // lie before what the thread has waited for already; kernels that were launched; copies and memsets that were
 // enqueued, those of graphs as often as these were launched.
