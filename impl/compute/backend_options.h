@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "compute/booked_memory.h"
 #include "compute/host_wait.h"
+#include "compute/stop.h"
 #include "core/threads.h"
 
 namespace shardrec::compute {
@@ -21,6 +23,9 @@ struct BackendOptions {
   HostWait wait = HostWait::kSleep;
   // Bytes of what its operations, and those who use its memory, have allocated, but for tables; null: nobody counts.
   BookedBytes booked = nullptr;
+  // Set where messages from other ranks are broken off in the middle of operations: rows do not change from then
+  // on, and who waits for operations is told. Null: operations follow messages that have come as a whole.
+  std::shared_ptr<const Stop> stop = nullptr;
 };
 
 }  // namespace shardrec::compute

@@ -81,7 +81,7 @@ class DeviceBackend final : public Backend {
 
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
   return std::make_unique<DeviceBackend>(
-      std::make_shared<Stream>(options.device, options.booked, options.wait), options);
+      std::make_shared<Stream>(options.device, options.booked, options.wait, options.stop), options);
 }
 
 }  // namespace shardrec::compute::cuda

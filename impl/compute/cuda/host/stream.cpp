@@ -44,10 +44,12 @@ void require_caller(shardrec_cuda_error error, int64_t stream, int32_t device) {
 
 }  // namespace
 
-Stream::Stream(int32_t device, BookedBytes booked, HostWait host_wait)
+Stream::Stream(int32_t device, BookedBytes booked, HostWait host_wait,
+               std::shared_ptr<const Stop> stop)
     : device_(device),
       booked_(std::move(booked)),
       host_wait_(host_wait),
+      stop_(std::move(stop)),
       stream_(open_stream(device)) {}
 
 void Stream::submit() {
@@ -57,6 +59,7 @@ void Stream::submit() {
 void Stream::wait() {
   require(table().wait_for_stream(handle()),
           core::sentence("finish the operations of device ", device_));
+  if (stop_ != nullptr) stop_->check();
 }
 
 void Stream::copy(void* to, const void* from, size_t bytes) {
@@ -98,7 +101,9 @@ void Event::record(Stream& stream) {
 
 void Event::wait() const {
   require(table().wait_for_event(handle()), "finish operations that were waited for");
-  if (stream_ != nullptr) stream_->know_over(place_);
+  if (stream_ == nullptr) return;
+  stream_->know_over(place_);
+  if (stream_->stop() != nullptr) stream_->stop()->check();
 }
 
 void Event::record_caller(int64_t stream) {

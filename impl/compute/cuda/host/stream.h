@@ -11,6 +11,7 @@
 #include "compute/booked_memory.h"
 #include "compute/cuda/host/plugin.h"
 #include "compute/host_wait.h"
+#include "compute/stop.h"
 
 namespace shardrec::compute::cuda::host {
 
@@ -27,19 +28,23 @@ class Event;
 class Stream {
  public:
   // Throws also UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such device), OUT_OF_MEMORY.
-  // booked: what memory.h allocates for it; null: nobody counts. host_wait: of events that are made for it.
+  // booked: what memory.h allocates for it; null: nobody counts. host_wait: of events that are made for it. stop: as
+  // BackendOptions has it.
   explicit Stream(int32_t device, BookedBytes booked = nullptr,
-                  HostWait host_wait = HostWait::kSleep);
+                  HostWait host_wait = HostWait::kSleep,
+                  std::shared_ptr<const Stop> stop = nullptr);
 
   int32_t device() const noexcept { return device_; }
   const BookedBytes& booked() const noexcept { return booked_; }
   HostWait host_wait() const noexcept { return host_wait_; }
+  const std::shared_ptr<const Stop>& stop() const noexcept { return stop_; }
   shardrec_cuda_stream* handle() const noexcept { return stream_.get(); }
 
   // What was enqueued takes place. Operations, copies of what is kept and fills may wait in a list until this, or
   // anything else, is called; an event is recorded behind them, and whoever asks for number() enqueues behind them.
   void submit();
-  // Returns when all that was enqueued is over. How it waits is the program's affair (cudaSetDeviceFlags()).
+  // Returns when all that was enqueued is over. How it waits is the program's affair (cudaSetDeviceFlags()). Throws
+  // also what the stop says, as Event::wait() does.
   void wait();
   // Memory of devices, and pinned memory (memory.h), which stays as it is until the copy is over.
   void copy(void* to, const void* from, size_t bytes);
@@ -67,6 +72,7 @@ class Stream {
   int32_t device_;
   BookedBytes booked_;
   HostWait host_wait_;
+  std::shared_ptr<const Stop> stop_;
   std::unique_ptr<shardrec_cuda_stream, StreamDeleter> stream_;
   uint64_t recorded_ = 0;
   std::atomic<uint64_t> known_over_{0};

@@ -137,6 +137,15 @@ typedef struct shardrec_cuda_row_opening {
   uint32_t *hot_sum_count;  // likewise
 } shardrec_cuda_row_opening;
 
+// How many rows of each shard operations find: none where the stop (compute::Stop) says so.
+typedef struct shardrec_cuda_row_guard {
+  const uint64_t *stop;           // in pinned memory
+  const int64_t *const *counted;  // by shard: how many there are; null: as `counts` says
+  const int64_t *counts;          // by shard
+  int64_t *there;                 // by shard: written
+  int32_t shards;
+} shardrec_cuda_row_guard;
+
 // compute::OptimizerStep, kind aside.
 typedef struct shardrec_cuda_optimizer_step {
   int32_t decay;
@@ -232,6 +241,7 @@ typedef struct shardrec_cuda_row_kind {
 #define SHARDREC_CUDA_ROWS_OPERATIONS(OPERATION)                                                 \
   OPERATION(group_rows, shardrec_cuda_row_grouping *grouping)                                    \
   OPERATION(open_rows, const shardrec_cuda_row_opening *opening)                                 \
+  OPERATION(guard_rows, const shardrec_cuda_row_guard *guard)                                    \
   OPERATION(work_on_rows, const shardrec_cuda_row_kind *kind, const shardrec_cuda_row_job *jobs, \
             const int64_t *first_block, int32_t count, int64_t blocks)
 #define SHARDREC_CUDA_ROWS_LOADERS(LOADER) LOADER(load_row_groups) LOADER(load_row_operations)

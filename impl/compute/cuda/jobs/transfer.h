@@ -84,6 +84,15 @@ typedef struct shardrec_cuda_row_copy {
   int64_t row_bytes;
 } shardrec_cuda_row_copy;
 
+// What a message brings, once it has come.
+
+// compute::Stop: where the word is not 0, the bytes, a multiple of 16 at one, become zeros.
+typedef struct shardrec_cuda_arrival {
+  const uint64_t *stop;  // in pinned memory
+  void *bytes;
+  int64_t count;
+} shardrec_cuda_arrival;
+
 #ifdef __cplusplus
 }
 #endif
@@ -94,6 +103,7 @@ typedef struct shardrec_cuda_row_copy {
 #define SHARDREC_CUDA_TRANSFER_OPERATIONS(OPERATION)                                           \
   OPERATION(fill_rows, const shardrec_cuda_initial_rows *rows)                                 \
   OPERATION(copy_rows, const shardrec_cuda_row_copy *rows)                                     \
+  OPERATION(clear_if_stopped, const shardrec_cuda_arrival *arrival)                            \
   OPERATION(encode_rows, const shardrec_cuda_row_coding_kind *kind,                            \
             const shardrec_cuda_row_encoding *jobs, const int64_t *first_block, int32_t count, \
             int64_t blocks)                                                                    \
@@ -101,4 +111,4 @@ typedef struct shardrec_cuda_row_copy {
             const shardrec_cuda_row_decoding *jobs, const int64_t *first_block, int32_t count, \
             int64_t blocks)
 #define SHARDREC_CUDA_TRANSFER_LOADERS(LOADER) \
-  LOADER(load_initial_rows) LOADER(load_row_copies) LOADER(load_row_codes)
+  LOADER(load_initial_rows) LOADER(load_row_copies) LOADER(load_row_codes) LOADER(load_arrivals)

@@ -70,6 +70,7 @@ SHARDREC_DEVICE int anew(int number) {
 
 // Loads and stores of words that other blocks store and load at the same time: a word is seen as a whole, and says
 // nothing about any other.
+// load_from_host: one that the host stores, in pinned memory.
 #if defined(__CUDACC__)
 SHARDREC_DEVICE uint64_t load_relaxed(const uint64_t* word) {
   uint64_t value;
@@ -79,7 +80,13 @@ SHARDREC_DEVICE uint64_t load_relaxed(const uint64_t* word) {
 SHARDREC_DEVICE void store_relaxed(uint64_t* word, uint64_t value) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
+SHARDREC_DEVICE uint64_t load_from_host(const uint64_t* word) {
+  uint64_t value;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
 #else
+SHARDREC_DEVICE uint64_t load_from_host(const uint64_t* word) { return simt::load_relaxed(word); }
 SHARDREC_DEVICE uint64_t load_relaxed(const uint64_t* word) { return simt::load_relaxed(word); }
 SHARDREC_DEVICE void store_relaxed(uint64_t* word, uint64_t value) {
   simt::store_relaxed(word, value);

@@ -16,7 +16,8 @@ class RowFamily final : public RowOperations {
  public:
   explicit RowFamily(std::shared_ptr<Stream> stream)
       : stream_(std::move(stream)),
-        groups_stream_(std::make_shared<Stream>(stream_->device(), stream_->booked())),
+        groups_stream_(std::make_shared<Stream>(stream_->device(), stream_->booked(),
+                                                HostWait::kSleep, stream_->stop())),
         rows_(stream_) {}
 
   std::unique_ptr<RowGroups> make_row_groups() override {

@@ -74,11 +74,13 @@ RowUpdates::RowUpdates(std::shared_ptr<Stream> stream)
       gradient_rows_(stream_),
       found_(make_memory(stream_)),
       hot_sums_(make_memory(stream_)),
+      guard_(stream_),
       launches_(stream_),
       norms_(make_memory(stream_)) {}
 
 void RowUpdates::open(std::span<const TouchedRows> shards) {
   shards_.assign(shards.begin(), shards.end());
+  guard_.open(shards);
   touched_.clear();
   first_block_.assign(1, 0);
   for (const TouchedRows& shard : shards_) {
@@ -92,7 +94,7 @@ void RowUpdates::open(std::span<const TouchedRows> shards) {
                         .gradients = job.gradients,
                         .blocks = job.blocks,
                         .count = shard.rows,
-                        .there = shard.counted,
+                        .there = guard_.there(touched_.size(), shard.counted),
                         .bag_count = bags,
                         .width = job.width,
                         .gradient_scale = job.gradient_scale,
@@ -148,14 +150,14 @@ int64_t RowUpdates::count_rows() {
   int64_t rows = 0;
   widest_ = 1;
   most_sums_ = 0;
-  for (const shardrec_cuda_touched_rows& shard : touched_) {
-    if (shard.count == 0) continue;
-    rows += shard.count;
-    widest_ = std::max(widest_, shard.width);
-    if (shard.there == nullptr) {
-      most_sums_ += shard.count * kSumsOfARow;
-    } else if (shard.count > SHARDREC_CUDA_HOT_OCCURRENCES) {
-      most_sums_ += shard.count / SHARDREC_CUDA_OCCURRENCES_OF_A_SUM;
+  for (const TouchedRows& shard : shards_) {
+    if (shard.rows == 0) continue;
+    rows += shard.rows;
+    widest_ = std::max(widest_, shard.job.width);
+    if (shard.counted == nullptr) {
+      most_sums_ += shard.rows * kSumsOfARow;
+    } else if (shard.rows > SHARDREC_CUDA_HOT_OCCURRENCES) {
+      most_sums_ += shard.rows / SHARDREC_CUDA_OCCURRENCES_OF_A_SUM;
     }
   }
   return rows;
@@ -247,6 +249,7 @@ void RowUpdates::sums(std::span<const RowSums> shards) {
 }
 
 void RowUpdates::update(std::span<const RowStep> shards) {
+  guard_.count();
   launches_.clear();
   float* norms = room_for_norms(shards);
   for (size_t s = 0; s < shards.size(); ++s) {

@@ -11,6 +11,7 @@
 
 #include "compute/cuda/host/arguments.h"
 #include "compute/cuda/host/gradients/gradient_rows.h"
+#include "compute/cuda/host/rows/row_guard.h"
 #include "compute/cuda/host/rows/row_launches.h"
 #include "compute/math/rounding.h"
 #include "compute/row_operations.h"
@@ -57,6 +58,7 @@ class RowUpdates {
   uint32_t most_hot_rows_ = 0;
   uint32_t most_hot_sums_ = 0;
 
+  RowGuard guard_;
   RowLaunches launches_;
   Buffer norms_;
 };

@@ -1,4 +1,5 @@
 #include "compute/cuda/kernels/operations.h"
+#include "compute/cuda/kernels/rows/row_guard.h"
 #include "compute/cuda/kernels/rows/row_kernels.h"
 #include "compute/cuda/kernels/rows/row_opening.h"
 #include "compute/cuda/kernels/stream.h"
@@ -51,6 +52,7 @@ cudaError_t load_kind(shardrec_cuda_row_kind kind) {
 shardrec_cuda_error load_row_operations() {
   cudaError_t error = load(open_touched_rows);
   if (error == cudaSuccess) error = load(sum_hot_blocks);
+  if (error == cudaSuccess) error = load(count_guarded_rows);
   for (const int32_t operation :
        {SHARDREC_CUDA_ROW_GRADIENTS, SHARDREC_CUDA_ROW_NORMS, SHARDREC_CUDA_ROW_RESCALE}) {
     if (error == cudaSuccess) error = load_kind({.operation = operation});
@@ -72,6 +74,13 @@ shardrec_cuda_error open_rows(shardrec_cuda_stream* stream,
   const cudaError_t error = launch(open_touched_rows, blocks, 0, stream->commands, *opening);
   if (error != cudaSuccess || opening->most_hot_rows == 0) return error;
   return launch(sum_hot_blocks, kHotBlocks, 0, stream->commands, *opening);
+}
+
+shardrec_cuda_error guard_rows(shardrec_cuda_stream* stream,
+                               const shardrec_cuda_row_guard* guard) {
+  const CurrentDevice device(stream->device);
+  if (device.error() != cudaSuccess) return device.error();
+  return launch(count_guarded_rows, guard->shards == 0 ? 0 : 1, sizeof(uint64_t), stream->commands, *guard);
 }
 
 shardrec_cuda_error work_on_rows(shardrec_cuda_stream* stream, const shardrec_cuda_row_kind* kind,

@@ -1,0 +1,27 @@
+// A word that says: what comes from other ranks comes no more. A device may have operations in its stream behind
+// the receipt of a message that was broken off; the word is set before the receipt is, so that they find it set.
+// What such operations read is zeros then, and none of them changes a row of a table (RowOperations).
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace shardrec::compute {
+
+class Stop {
+ public:
+  virtual ~Stop() = default;
+  Stop(const Stop&) = delete;
+  Stop& operator=(const Stop&) = delete;
+
+  // Where operations of devices read it: 0, or 1 from some time on.
+  virtual const uint64_t* word() const noexcept = 0;
+  // Throws why it is set; returns where it is not.
+  virtual void check() const = 0;
+
+ protected:
+  Stop() = default;
+};
+
+}  // namespace shardrec::compute
