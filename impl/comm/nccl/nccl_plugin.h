@@ -31,8 +31,8 @@ enum {
 enum {
   SHARDREC_NCCL_FILLED = 0,
   SHARDREC_NCCL_ABI_MISMATCH = 1,
-  SHARDREC_NCCL_MISSING = 2,    // NVIDIA's library, or a function in it: `reason` says which
-  SHARDREC_NCCL_TOO_OLD = 3     // it is older than 2.19: `reason` has its version
+  SHARDREC_NCCL_MISSING = 2,  // NVIDIA's library, or a function in it: `reason` says which
+  SHARDREC_NCCL_TOO_OLD = 3   // it is older than 2.19: `reason` has its version
 };
 
 enum { SHARDREC_NCCL_ID_BYTES = 128 };
@@ -74,8 +74,9 @@ typedef struct shardrec_nccl_table {
   uint32_t size;        // in: sizeof of the core's table; out: of the plug-in's
   uint32_t abi;         // in: the core's SHARDREC_NCCL_ABI; out: the plug-in's
   const char *library;  // such as "NCCL 2.32.3"; static storage
-  const char *reason;   // where the table is not filled: a sentence without a full stop; static storage
-  int32_t version;      // 23203 of 2.32.3
+  const char
+      *reason;      // where the table is not filled: a sentence without a full stop; static storage
+  int32_t version;  // 23203 of 2.32.3
 
   // Meaning of a result; static storage, never null.
   const char *(*result_text)(shardrec_nccl_result result);
