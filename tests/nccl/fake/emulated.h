@@ -1,0 +1,19 @@
+// The emulated devices (tests/simt/include/simt/control.h), found in the plug-in for CUDA that the process has loaded.
+#pragma once
+
+#include <cstdint>
+
+#include "simt/control.h"
+
+namespace fake_nccl {
+
+struct Emulated {
+  int (*enqueue_steps)(int64_t stream, const simt_step* steps, int count, void* argument);
+  int (*current_device)();
+  int (*device_of_stream)(int64_t stream);
+};
+
+// Null: none is loaded, as where there is no device.
+const Emulated* emulated() noexcept;
+
+}  // namespace fake_nccl

@@ -1,0 +1,120 @@
+#include "knobs.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "../fake_nccl.h"
+#include "quiet.h"
+
+namespace fake_nccl {
+
+std::atomic<int64_t> live{0};
+
+namespace {
+
+constexpr int kOwnVersion = 23203;
+
+std::atomic<int64_t> violations{0};
+simt::QuietMutex text_mutex;
+char last_violation[512] = "";
+
+const char* text_of(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+long number_of(const char* name) { return std::strtol(text_of(name), nullptr, 10); }
+
+// "RANK:NUMBER"
+bool pair_of(const char* name, int& rank, int64_t& number) {
+  long long found = 0;
+  if (std::sscanf(text_of(name), "%d:%lld", &rank, &found) != 2) return false;
+  number = found;
+  return true;
+}
+
+void set(RankOperation& which, const char* name) {
+  int rank = 0;
+  int64_t operation = 0;
+  if (!pair_of(name, rank, operation)) return;
+  which.rank = rank;
+  which.operation = operation;
+}
+
+}  // namespace
+
+Knobs::Knobs() {
+  version = static_cast<int>(number_of("SHARDREC_FAKE_NCCL_VERSION"));
+  if (version == 0) version = kOwnVersion;
+  polls = static_cast<int>(number_of("SHARDREC_FAKE_NCCL_POLLS"));
+  int rank = 0;
+  if (int64_t ms = 0; pair_of("SHARDREC_FAKE_NCCL_INIT", rank, ms)) {
+    late_rank = rank;
+    late_ms = static_cast<int>(ms);
+  }
+  set(async_error, "SHARDREC_FAKE_NCCL_ASYNC_ERROR");
+  set(hang, "SHARDREC_FAKE_NCCL_HANG");
+  abort_is_seen = number_of("SHARDREC_FAKE_NCCL_ABORT_IS_SEEN") == 1;
+  one_rank_per_device = number_of("SHARDREC_FAKE_NCCL_ONE_RANK_PER_DEVICE") == 1;
+}
+
+Knobs& knobs() {
+  static Knobs& all = *new Knobs;
+  return all;
+}
+
+void violation(const char* format, ...) {
+  const simt::QuietLock lock(text_mutex);
+  std::va_list values;
+  va_start(values, format);
+  std::vsnprintf(last_violation, sizeof last_violation, format, values);
+  va_end(values);
+  violations.fetch_add(1);
+  std::fprintf(stderr, "fake NCCL: violation: %s\n", last_violation);
+}
+
+}  // namespace fake_nccl
+
+using fake_nccl::knobs;
+
+int64_t fake_nccl_violations(void) { return fake_nccl::violations.load(); }
+
+const char* fake_nccl_last_violation(void) {
+  static thread_local char copy[sizeof fake_nccl::last_violation];
+  const simt::QuietLock lock(fake_nccl::text_mutex);
+  std::snprintf(copy, sizeof copy, "%s", fake_nccl::last_violation);
+  return copy;
+}
+
+void fake_nccl_forget_violations(void) {
+  const simt::QuietLock lock(fake_nccl::text_mutex);
+  fake_nccl::violations = 0;
+  fake_nccl::last_violation[0] = '\0';
+}
+
+int64_t fake_nccl_live(void) { return fake_nccl::live.load(); }
+
+void fake_nccl_set_polls(int polls) { knobs().polls = polls; }
+
+void fake_nccl_delay_init(int rank, int milliseconds) {
+  knobs().late_rank = rank;
+  knobs().late_ms = milliseconds;
+}
+
+void fake_nccl_set_async_error(int rank, int64_t operation) {
+  knobs().async_error.rank = rank;
+  knobs().async_error.operation = operation;
+}
+
+void fake_nccl_set_hang(int rank, int64_t operation) {
+  knobs().hang.rank = rank;
+  knobs().hang.operation = operation;
+}
+
+void fake_nccl_set_abort_is_seen(int seen) { knobs().abort_is_seen = seen != 0; }
+
+void fake_nccl_set_one_rank_per_device(int one) { knobs().one_rank_per_device = one != 0; }
+
+void fake_nccl_set_call_time(int milliseconds) { knobs().call_ms = milliseconds; }
