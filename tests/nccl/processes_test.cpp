@@ -1,0 +1,118 @@
+// Ranks that are processes of a machine: they are this program again, each with the test that is a rank.
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/error.h"
+#include "exchange.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): of POSIX, in no header
+
+namespace shardrec::test {
+namespace {
+
+constexpr const char* kJob = "SHARDREC_TEST_NCCL_RANK";  // "RANK SIZE ID ACT"
+constexpr const char* kAct[] = {"exchange", "abort"};
+
+std::string to_text(const Id& id) {
+  std::string text;
+  for (const uint8_t byte : id) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    text += digits;
+  }
+  return text;
+}
+
+Id from_text(const std::string& text) {
+  Id id{};
+  for (size_t i = 0; i < id.size(); ++i) {
+    id[i] = static_cast<uint8_t>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+  return id;
+}
+
+class NcclProcesses : public NcclTest {
+ protected:
+  static void run(int size, const char* act) {
+    const std::string id = to_text(make_id());
+    std::vector<pid_t> processes;
+    for (int rank = 0; rank < size; ++rank) {
+      std::string job = core::sentence(kJob, "=", rank, " ", size, " ", id, " ", act);
+      std::vector<char*> environment{job.data()};
+      for (char** variable = environ; *variable != nullptr; ++variable) {
+        // Reports of the tests of this process are not written by the ranks.
+        if (std::strncmp(*variable, "GTEST_", 6) != 0) environment.push_back(*variable);
+      }
+      environment.push_back(nullptr);
+      std::string filter = "--gtest_filter=NcclProcesses.DISABLED_Rank";
+      std::string disabled = "--gtest_also_run_disabled_tests";
+      std::string name = "rank";
+      char* arguments[] = {name.data(), filter.data(), disabled.data(), nullptr};
+      pid_t process = 0;
+      ASSERT_EQ(
+          posix_spawn(&process, "/proc/self/exe", nullptr, nullptr, arguments, environment.data()),
+          0);
+      processes.push_back(process);
+    }
+    for (const pid_t process : processes) {
+      int status = -1;
+      EXPECT_EQ(waitpid(process, &status, 0), process);
+      EXPECT_EQ(status, 0);
+    }
+  }
+};
+
+TEST_F(NcclProcesses, ExchangeAndReduce) {
+  for (int size = 2; size <= 4; ++size) run(size, kAct[0]);
+}
+
+TEST_F(NcclProcesses, GoOnWithGarbageAfterAbort) { run(2, kAct[1]); }
+
+void exchange_and_reduce(Rank& rank, const Id& id) {
+  shardrec_nccl_comm* const comm = rank.join(id);
+  exchange_rounds(rank, comm, 4);
+  const DeviceBytes data = rank.list(std::vector<int64_t>(1000, int64_t{1} << (8 * rank.rank)));
+  const shardrec_nccl_vector vector{data.data(), data.data(), 1000, SHARDREC_NCCL_INT64,
+                                    SHARDREC_NCCL_SUM};
+  EXPECT_EQ(settled(comm, nccl().all_reduce(comm, rank.in(), &vector)), SHARDREC_NCCL_OK);
+  const int64_t sum = 0x01010101 & ((int64_t{1} << (8 * rank.size)) - 1);
+  EXPECT_EQ(Rank::values<int64_t>(data), std::vector<int64_t>(1000, sum));
+  Rank::leave(comm);
+}
+
+// Rank 1 aborts, and rank 0, which waits for it, hears of that.
+void abort_on_both(Rank& rank, const Id& id) {
+  OF_FAKE(fake_nccl_set_abort_is_seen)(1);
+  shardrec_nccl_comm* const comm = rank.join(id);
+  const DeviceBytes data = rank.bytes("before");
+  const shardrec_nccl_part part{data.data(), 6, 1 - rank.rank};
+  if (rank.rank == 0) {
+    EXPECT_EQ(nccl().exchange(comm, rank.in(), nullptr, 0, &part, 1), SHARDREC_NCCL_OK);
+    EXPECT_TRUE(eventually([&] { return nccl().progress(comm) == 6; }));  // ncclRemoteError
+  }
+  EXPECT_EQ(nccl().abort(comm), SHARDREC_NCCL_OK);
+  std::string expected("before");
+  if (rank.rank == 0) expected.assign(6, static_cast<char>(0xA5));
+  EXPECT_EQ(data.read(), expected);
+}
+
+TEST_F(NcclProcesses, DISABLED_Rank) {
+  const char* const job = std::getenv(kJob);
+  if (job == nullptr) GTEST_SKIP() << "not started as a rank";
+  int number = 0;
+  int size = 0;
+  char id[2 * SHARDREC_NCCL_ID_BYTES + 1] = "";
+  char act[16] = "";
+  ASSERT_EQ(std::sscanf(job, "%d %d %256s %15s", &number, &size, id, act), 4);
+  std::thread([&] {
+    Rank rank(number, size, number);
+    const bool aborts = act == std::string(kAct[1]);
+    (aborts ? abort_on_both : exchange_and_reduce)(rank, from_text(id));
+  }).join();
+}
+
+}  // namespace
+}  // namespace shardrec::test
