@@ -13,8 +13,7 @@ extern char** environ;  // NOLINT(readability-redundant-declaration): of POSIX, 
 namespace shardrec::test {
 namespace {
 
-constexpr const char* kJob = "SHARDREC_TEST_NCCL_RANK";  // "RANK SIZE ID ACT"
-constexpr const char* kAct[] = {"exchange", "abort"};
+constexpr const char* kJob = "SHARDREC_TEST_NCCL_RANK";  // "RANK SIZE ID"
 
 std::string to_text(const Id& id) {
   std::string text;
@@ -34,42 +33,56 @@ Id from_text(const std::string& text) {
   return id;
 }
 
+void be_rank(const char* job, const std::function<void(Rank&, const Id&)>& act) {
+  int number = 0;
+  int size = 0;
+  char id[2 * SHARDREC_NCCL_ID_BYTES + 1] = "";
+  ASSERT_EQ(std::sscanf(job, "%d %d %256s", &number, &size, id), 3);
+  std::thread([&] {
+    Rank rank(number, size, number);
+    act(rank, from_text(id));
+  }).join();
+}
+
 class NcclProcesses : public NcclTest {
  protected:
-  static void run(int size, const char* act) {
+  // In the process of ctest, starts ranks, which run the same test; in theirs, acts.
+  static void run(int size, const std::function<void(Rank&, const Id&)>& act) {
+    if (const char* const job = std::getenv(kJob)) {
+      be_rank(job, act);
+      return;
+    }
     const std::string id = to_text(make_id());
     std::vector<pid_t> processes;
-    for (int rank = 0; rank < size; ++rank) {
-      std::string job = core::sentence(kJob, "=", rank, " ", size, " ", id, " ", act);
-      std::vector<char*> environment{job.data()};
-      for (char** variable = environ; *variable != nullptr; ++variable) {
-        // Reports of the tests of this process are not written by the ranks.
-        if (std::strncmp(*variable, "GTEST_", 6) != 0) environment.push_back(*variable);
-      }
-      environment.push_back(nullptr);
-      std::string filter = "--gtest_filter=NcclProcesses.DISABLED_Rank";
-      std::string disabled = "--gtest_also_run_disabled_tests";
-      std::string name = "rank";
-      char* arguments[] = {name.data(), filter.data(), disabled.data(), nullptr};
-      pid_t process = 0;
-      ASSERT_EQ(
-          posix_spawn(&process, "/proc/self/exe", nullptr, nullptr, arguments, environment.data()),
-          0);
-      processes.push_back(process);
-    }
+    for (int rank = 0; rank < size; ++rank) processes.push_back(start(rank, size, id));
     for (const pid_t process : processes) {
       int status = -1;
       EXPECT_EQ(waitpid(process, &status, 0), process);
       EXPECT_EQ(status, 0);
     }
   }
+
+ private:
+  static pid_t start(int rank, int size, const std::string& id) {
+    std::string job = core::sentence(kJob, "=", rank, " ", size, " ", id);
+    std::vector<char*> environment{job.data()};
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      // Reports of the tests of this process are not written by the ranks.
+      if (std::strncmp(*variable, "GTEST_", 6) != 0) environment.push_back(*variable);
+    }
+    environment.push_back(nullptr);
+    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+    std::string filter =
+        core::sentence("--gtest_filter=", test->test_suite_name(), ".", test->name());
+    std::string name = "rank";
+    char* arguments[] = {name.data(), filter.data(), nullptr};
+    pid_t process = 0;
+    EXPECT_EQ(
+        posix_spawn(&process, "/proc/self/exe", nullptr, nullptr, arguments, environment.data()),
+        0);
+    return process;
+  }
 };
-
-TEST_F(NcclProcesses, ExchangeAndReduce) {
-  for (int size = 2; size <= 4; ++size) run(size, kAct[0]);
-}
-
-TEST_F(NcclProcesses, GoOnWithGarbageAfterAbort) { run(2, kAct[1]); }
 
 void exchange_and_reduce(Rank& rank, const Id& id) {
   shardrec_nccl_comm* const comm = rank.join(id);
@@ -99,20 +112,9 @@ void abort_on_both(Rank& rank, const Id& id) {
   EXPECT_EQ(data.read(), expected);
 }
 
-TEST_F(NcclProcesses, DISABLED_Rank) {
-  const char* const job = std::getenv(kJob);
-  if (job == nullptr) GTEST_SKIP() << "not started as a rank";
-  int number = 0;
-  int size = 0;
-  char id[2 * SHARDREC_NCCL_ID_BYTES + 1] = "";
-  char act[16] = "";
-  ASSERT_EQ(std::sscanf(job, "%d %d %256s %15s", &number, &size, id, act), 4);
-  std::thread([&] {
-    Rank rank(number, size, number);
-    const bool aborts = act == std::string(kAct[1]);
-    (aborts ? abort_on_both : exchange_and_reduce)(rank, from_text(id));
-  }).join();
-}
+TEST_F(NcclProcesses, TwoExchangeAndReduce) { run(2, exchange_and_reduce); }
+TEST_F(NcclProcesses, FourExchangeAndReduce) { run(4, exchange_and_reduce); }
+TEST_F(NcclProcesses, GoOnWithGarbageAfterAbort) { run(2, abort_on_both); }
 
 }  // namespace
 }  // namespace shardrec::test
