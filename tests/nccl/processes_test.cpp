@@ -96,20 +96,25 @@ void exchange_and_reduce(Rank& rank, const Id& id) {
   Rank::leave(comm);
 }
 
-// Rank 1 aborts, and rank 0, which waits for it, hears of that.
+// Rank 1 aborts when it has heard of rank 0, which waits for it and learns of that.
 void abort_on_both(Rank& rank, const Id& id) {
   OF_FAKE(fake_nccl_set_abort_is_seen)(1);
   shardrec_nccl_comm* const comm = rank.join(id);
-  const DeviceBytes data = rank.bytes("before");
-  const shardrec_nccl_part part{data.data(), 6, 1 - rank.rank};
+  const DeviceBytes sent = rank.bytes("before");
+  const DeviceBytes received = rank.bytes("behind");
+  const shardrec_nccl_part send{sent.data(), 6, 1};
+  const shardrec_nccl_part receive{received.data(), 6, 1 - rank.rank};
+  const int32_t sends = rank.rank == 0 ? 1 : 0;
+  EXPECT_EQ(nccl().exchange(comm, rank.in(), &send, sends, &receive, 1), SHARDREC_NCCL_OK);
+  std::string expected("before");
   if (rank.rank == 0) {
-    EXPECT_EQ(nccl().exchange(comm, rank.in(), nullptr, 0, &part, 1), SHARDREC_NCCL_OK);
     EXPECT_TRUE(eventually([&] { return nccl().progress(comm) == 6; }));  // ncclRemoteError
+    expected.assign(6, static_cast<char>(0xA5));
+  } else {
+    EXPECT_EQ(received.read(), expected);
   }
   EXPECT_EQ(nccl().abort(comm), SHARDREC_NCCL_OK);
-  std::string expected("before");
-  if (rank.rank == 0) expected.assign(6, static_cast<char>(0xA5));
-  EXPECT_EQ(data.read(), expected);
+  EXPECT_EQ(received.read(), expected);
 }
 
 TEST_F(NcclProcesses, TwoExchangeAndReduce) { run(2, exchange_and_reduce); }

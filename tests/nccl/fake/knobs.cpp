@@ -7,6 +7,7 @@
 
 #include "../fake_nccl.h"
 #include "quiet.h"
+#include "sanitizers.h"
 
 namespace fake_nccl {
 
@@ -17,8 +18,25 @@ namespace {
 constexpr int kOwnVersion = 23203;
 
 std::atomic<int64_t> violations{0};
-simt::QuietMutex text_mutex;
 char last_violation[512] = "";
+
+// To the thread sanitizer it orders those that hold it: the C library, which writes the text, is looked into.
+class TextLock {
+ public:
+  TextLock() {
+    mutex_.lock();
+    simt::acquire(last_violation);
+  }
+  ~TextLock() {
+    simt::release(last_violation);
+    mutex_.unlock();
+  }
+  TextLock(const TextLock&) = delete;
+  TextLock& operator=(const TextLock&) = delete;
+
+ private:
+  static inline simt::QuietMutex mutex_;
+};
 
 const char* text_of(const char* name) {
   const char* value = std::getenv(name);
@@ -66,7 +84,7 @@ Knobs& knobs() {
 }
 
 void violation(const char* format, ...) {
-  const simt::QuietLock lock(text_mutex);
+  const TextLock lock;
   std::va_list values;
   va_start(values, format);
   std::vsnprintf(last_violation, sizeof last_violation, format, values);
@@ -83,13 +101,13 @@ int64_t fake_nccl_violations(void) { return fake_nccl::violations.load(); }
 
 const char* fake_nccl_last_violation(void) {
   static thread_local char copy[sizeof fake_nccl::last_violation];
-  const simt::QuietLock lock(fake_nccl::text_mutex);
+  const fake_nccl::TextLock lock;
   std::snprintf(copy, sizeof copy, "%s", fake_nccl::last_violation);
   return copy;
 }
 
 void fake_nccl_forget_violations(void) {
-  const simt::QuietLock lock(fake_nccl::text_mutex);
+  const fake_nccl::TextLock lock;
   fake_nccl::violations = 0;
   fake_nccl::last_violation[0] = '\0';
 }
