@@ -2,6 +2,8 @@
 #include <atomic>
 #include <barrier>
 
+#include "core/error.h"
+#include "device/of_plugin.h"
 #include "exchange.h"
 
 namespace shardrec::test {
@@ -173,6 +175,32 @@ TEST_F(NcclFaults, WhatACallInProgressHasNotEnqueuedIsGoneWithAbort) {
     EXPECT_EQ(swap.begin(rank, comm), SHARDREC_NCCL_IN_PROGRESS);
     EXPECT_EQ(nccl().abort(comm), SHARDREC_NCCL_OK);
     EXPECT_EQ(swap.received.read(), std::string(kBytes, '?'));
+  });
+}
+
+TEST_F(NcclFaults, WhatABrokenDeviceHasEndsAndItsPeerWaitsUntilItAborts) {
+  constexpr int kIllegalAddress = 700;
+  const Id id = make_id();
+  std::barrier step(2);
+  run_ranks(2, 2, [&](Rank& rank) {
+    shardrec_nccl_comm* const comm = rank.join(id);
+    const Swap swap(rank);
+    step.arrive_and_wait();
+    if (rank.rank == 0) {
+      of_plugin<void(int64_t, int)>("simt_fail_operation")(1, kIllegalAddress);
+      EXPECT_EQ(swap.begin(rank, comm), SHARDREC_NCCL_OK);
+      EXPECT_THROW(rank.stream->wait(), core::Error);
+      of_plugin<void()>("simt_repair_devices")();
+      EXPECT_EQ(swap.received.read(), std::string(kBytes, '?'));
+    }
+    step.arrive_and_wait();
+    if (rank.rank == 1) {
+      EXPECT_EQ(swap.begin(rank, comm), SHARDREC_NCCL_OK);
+    }
+    EXPECT_EQ(nccl().abort(comm), SHARDREC_NCCL_OK);
+    if (rank.rank == 1) {
+      EXPECT_EQ(swap.received.read(), kGarbage);
+    }
   });
 }
 
