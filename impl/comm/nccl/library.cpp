@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 
 namespace shardrec::comm::nccl {
@@ -43,8 +42,7 @@ class Symbols {
   void find(const char* name, Function& function) {
     void* const found = dlsym(library_, name);
     if (found == nullptr && missing_ == nullptr) missing_ = name;
-    static_assert(sizeof found == sizeof function);
-    std::memcpy(&function, &found, sizeof found);
+    function = reinterpret_cast<Function>(found);
   }
   const char* missing() const { return missing_; }
 

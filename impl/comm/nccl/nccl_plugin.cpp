@@ -1,6 +1,7 @@
 // The NCCL plug-in's one function and its table: calls of NVIDIA's library.
 #include "comm/nccl/nccl_plugin.h"
 
+#include <bit>
 #include <cstring>
 
 #include "comm/nccl/library.h"
@@ -10,7 +11,7 @@ namespace {
 
 bool is_error(Result result) { return result != kSuccess && result != kInProgress; }
 
-CudaStream stream_of(int64_t stream) { return reinterpret_cast<CudaStream>(stream); }
+CudaStream stream_of(int64_t stream) { return std::bit_cast<CudaStream>(stream); }
 
 const char* result_text(shardrec_nccl_result result) {
   const char* const text = api().ncclGetErrorString(static_cast<Result>(result));

@@ -81,7 +81,7 @@ typedef struct shardrec_nccl_table {
   // Meaning of a result; static storage, never null.
   const char *(*result_text)(shardrec_nccl_result result);
   // What NCCL says of the last error of the thread; "" where it says nothing. Valid until the next call.
-  const char *(*last_error)(void);
+  const char *(*last_error)();
 
   // A group's name, of one rank, which gives it to the others. May take a moment.
   shardrec_nccl_result (*make_id)(uint8_t *out);

@@ -36,7 +36,11 @@ Wide<T> combine(int32_t reduction, Wide<T> a, Wide<T> b) {
     case SHARDREC_NCCL_MIN:
       return std::min(a, b);
     default:
-      return static_cast<Wide<T>>(a + b);
+      if constexpr (std::is_integral_v<T>) {  // sums of integers wrap around
+        return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+      } else {
+        return a + b;
+      }
   }
 }
 

@@ -1,5 +1,8 @@
 // A library that says that it is NCCL 2.20.0, and has no function but that one.
-extern "C" __attribute__((visibility("default"))) int ncclGetVersion(int* version) {
+#include "comm/nccl/nccl_api.h"
+
+extern "C" __attribute__((visibility("default"))) shardrec::comm::nccl::Result ncclGetVersion(
+    int* version) {
   *version = 22000;
-  return 0;
+  return shardrec::comm::nccl::kSuccess;
 }
