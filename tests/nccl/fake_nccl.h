@@ -10,7 +10,7 @@
 //
 // Ranks are threads of a process or processes of a machine: those of a communicator meet in shared memory. Ranks may
 // share a device. What is enqueued waits in its stream until the peers' operations are there; sends of up to 4 KiB
-// wait for nobody. Sums are made in the order of ranks.
+// wait for nobody. Sums are made in the order of ranks. A communicator has up to 16 ranks, a call up to 256 MiB.
 //
 // A communicator changes its state in calls only: what is in progress goes on when ncclCommGetAsyncError() is called.
 // Abort ends what waits in streams of this rank; what was to be received is then 0xA5 in each byte, and the peers go
@@ -20,9 +20,10 @@
 // aborted or destroyed, or from a thread with another current device; two threads in calls for communicators of one
 // rank; sends and receives of different sizes or of none; collectives that differ between ranks in kind, count, type
 // or reduction; ranks that call different operations, or for several communicators in different orders; groups that
-// are not paired, or mix streams; destroy while operations are pending. For orders and threads, a rank is known by its
-// device and, where ranks share it, by the thread that made its communicators. What two ranks do not agree on is
-// counted by both.
+// are not paired, or mix streams; destroy while operations are pending. What two ranks do not agree on is counted by
+// both. A device is one rank's, unless a communicator of the process has two ranks there: then a rank is known by the
+// thread that made its communicators. For orders it always is: communicators that were made by different threads are
+// not compared.
 //
 // Thread rule: any thread.
 #pragma once

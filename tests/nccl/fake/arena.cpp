@@ -1,22 +1,21 @@
 #include "arena.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fake_nccl {
 
 bool Arena::reserve(size_t bytes, std::function<bool()> is_over, uint64_t& offset) {
-  while (!regions_.empty() && regions_.front().is_over()) regions_.pop_front();
-  if (regions_.empty()) {
-    offset = 0;
-  } else {
-    const uint64_t oldest = regions_.front().offset;
-    offset = regions_.back().end;
-    const bool wrapped = offset <= oldest;
-    if (!wrapped && bytes > bytes_ - offset) offset = 0;
-    if (offset <= oldest && bytes > oldest - offset) return false;
-  }
-  if (bytes > bytes_ - offset) return false;
-  regions_.push_back({.offset = offset, .end = offset + bytes, .is_over = std::move(is_over)});
+  regions_.remove_if([](const Region& region) { return region.is_over(); });
+  uint64_t gap = 0;
+  const auto behind = std::find_if(regions_.begin(), regions_.end(), [&](const Region& region) {
+    const bool fits = region.offset - gap >= bytes;
+    if (!fits) gap = region.end;
+    return fits;
+  });
+  if (bytes_ - gap < bytes) return false;
+  offset = gap;
+  regions_.insert(behind, {.offset = gap, .end = gap + bytes, .is_over = std::move(is_over)});
   return true;
 }
 

@@ -1,12 +1,13 @@
-// A rank's arena: a ring of what it has sent, given back when all that it is for have read it.
+// A rank's arena: what it has sent lies there until all that it is for have read it. Each call gets the first gap that
+// it fits in, so that no more pages are written than are needed at a time.
 //
 // Thread rule: one thread at a time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 
 namespace fake_nccl {
 
@@ -25,7 +26,7 @@ class Arena {
   };
 
   const size_t bytes_;
-  std::deque<Region> regions_;  // the oldest first
+  std::list<Region> regions_;  // ascending
 };
 
 }  // namespace fake_nccl

@@ -12,7 +12,7 @@
 
 namespace fake_nccl {
 
-inline constexpr int kMostRanks = 8;
+inline constexpr int kMostRanks = 16;
 inline constexpr uint64_t kSlots = 512;  // of a rank or pair, operations that are not over
 inline constexpr size_t kArenaBytes =
     size_t{1} << 28;  // of a rank; pages that are not written take no memory
