@@ -7,6 +7,7 @@
 //   SHARDREC_FAKE_NCCL_HANG                 RANK:OPERATION, as fake_nccl_set_hang()
 //   SHARDREC_FAKE_NCCL_ABORT_IS_SEEN        1: as fake_nccl_set_abort_is_seen()
 //   SHARDREC_FAKE_NCCL_ONE_RANK_PER_DEVICE  1: as fake_nccl_set_one_rank_per_device()
+//   SHARDREC_FAKE_NCCL_FATAL                1: a violation ends the process, for programs that do not ask for them
 //
 // Ranks are threads of a process or processes of a machine: those of a communicator meet in shared memory. Ranks may
 // share a device. What is enqueued waits in its stream until the peers' operations are there; sends of up to 4 KiB

@@ -1,6 +1,7 @@
 // What programs may not do with NCCL is found by the tests' own: each kind of it, and nothing where all is well (which
 // the other tests check).
 #include <barrier>
+#include <cstdlib>
 
 #include "comm/nccl/nccl_api.h"
 #include "ranks.h"
@@ -180,6 +181,16 @@ TEST_F(NcclMisuse, GroupsThatAreNotPaired) {
     EXPECT_EQ(end(), SHARDREC_NCCL_OK);
     EXPECT_EQ(nccl().abort(comm), SHARDREC_NCCL_OK);
   });
+}
+
+TEST(NcclMisuseDeathTest, EndsTheProcessWhereAskedFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        setenv("SHARDREC_FAKE_NCCL_FATAL", "1", 1);
+        of_fake<std::remove_pointer_t<decltype(Api::ncclGroupEnd)>>("ncclGroupEnd")();
+      },
+      "violation: ncclGroupEnd without ncclGroupStart");
 }
 
 TEST_F(NcclMisuse, AGroupInSeveralStreams) {

@@ -66,6 +66,7 @@ void set(RankOperation& which, const char* name) {
 Knobs::Knobs() {
   version = static_cast<int>(number_of("SHARDREC_FAKE_NCCL_VERSION"));
   if (version == 0) version = kOwnVersion;
+  fatal = number_of("SHARDREC_FAKE_NCCL_FATAL") == 1;
   polls = static_cast<int>(number_of("SHARDREC_FAKE_NCCL_POLLS"));
   int rank = 0;
   if (int64_t ms = 0; pair_of("SHARDREC_FAKE_NCCL_INIT", rank, ms)) {
@@ -91,6 +92,7 @@ void violation(const char* format, ...) {
   va_end(values);
   violations.fetch_add(1);
   std::fprintf(stderr, "fake NCCL: violation: %s\n", last_violation);
+  if (knobs().fatal) std::abort();
 }
 
 }  // namespace fake_nccl

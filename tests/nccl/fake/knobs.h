@@ -22,6 +22,7 @@ struct Knobs {
   Knobs();  // by the environment
 
   int version = 0;
+  bool fatal = false;
   std::atomic<int> polls{0};
   std::atomic<int> late_rank{-1};
   std::atomic<int> late_ms{0};
