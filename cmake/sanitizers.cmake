@@ -60,7 +60,7 @@ file(GLOB alone impl/compute/cpu/kernels/simd*.cpp impl/compute/probe/kernels.cp
   impl/comm/remote/waiting.cpp
   impl/compute/cpu/routing/routing_streams.cpp
   impl/compute/cpu/transfer/row_transfers.cpp
-  impl/dense/mlp.cpp
+  impl/dense/layers/mlp.cpp
   impl/dense/parameters.cpp
   impl/embedding/exchange/route.cpp)
 set_property(SOURCE ${alone} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)

@@ -1661,6 +1661,63 @@ func (v Activation) String() string {
 	return "Activation(" + strconv.Itoa(int(v)) + ")"
 }
 
+// LayerKind is the C API's shardrec_layer_kind. What a layer computes from its input x, row by row of the
+// batch. All but LINEAR have as many outputs as inputs. x W^T is a matrix product; * multiplies element by
+// element.
+type LayerKind int32
+
+// Values of LayerKind.
+const (
+	// LayerKindLinear is SHARDREC_LAYER_LINEAR: y = activation(x W^T + b).
+	LayerKindLinear LayerKind = 0
+	// LayerKindCross is SHARDREC_LAYER_CROSS: y = x0 * (x W^T + b) + x, of DCN-v2 (Wang et al. 2021).
+	LayerKindCross LayerKind = 1
+	// LayerKindLayerNorm is SHARDREC_LAYER_LAYER_NORM: y = (x - mean) / sqrt(variance + epsilon) * w + b (Ba et
+	// al. 2016).
+	LayerKindLayerNorm LayerKind = 2
+	// LayerKindDropout is SHARDREC_LAYER_DROPOUT: y = 0 with probability rate, else x / (1 - rate) (Srivastava
+	// et al. 2014).
+	LayerKindDropout LayerKind = 3
+)
+
+// String is the value's name, as options take it where it is an option's: such as "linear".
+func (v LayerKind) String() string {
+	switch v {
+	case LayerKindLinear:
+		return "linear"
+	case LayerKindCross:
+		return "cross"
+	case LayerKindLayerNorm:
+		return "layer_norm"
+	case LayerKindDropout:
+		return "dropout"
+	}
+	return "LayerKind(" + strconv.Itoa(int(v)) + ")"
+}
+
+// MlpSetting is the C API's shardrec_mlp_setting. A number of a stack that can be changed.
+type MlpSetting int32
+
+// Values of MlpSetting.
+const (
+	// MlpSettingLearningRate is SHARDREC_MLP_LEARNING_RATE: finite, >= 0; of the next step.
+	MlpSettingLearningRate MlpSetting = 1
+	// MlpSettingTraining is SHARDREC_MLP_TRAINING: 1 (at first) or 0; 0 for evaluation: dropout layers give
+	// their input.
+	MlpSettingTraining MlpSetting = 2
+)
+
+// String is the value's name, as options take it where it is an option's: such as "learning_rate".
+func (v MlpSetting) String() string {
+	switch v {
+	case MlpSettingLearningRate:
+		return "learning_rate"
+	case MlpSettingTraining:
+		return "training"
+	}
+	return "MlpSetting(" + strconv.Itoa(int(v)) + ")"
+}
+
 // Metric is the C API's shardrec_metric.
 type Metric int32
 

@@ -5,11 +5,47 @@ import "shardrec.org/shardrec/internal/capi"
 // AddLinear appends a linear layer of so many outputs, 1 to 65536. Views of parameters that were made before are
 // refused from now on.
 func (m *Mlp) AddLinear(outputs int, activation Activation) error {
-	if err := capi.Mlp_add_linear(m.raw(), int64(outputs), int32(activation)); err != nil {
+	return m.add(LayerKindLinear, activation, outputs, 0, 0, 0)
+}
+
+// AddCross appends a cross layer of DCN-v2. rank: columns of the factors of its matrix, 1 to 65536, or 0 for a whole
+// matrix. Otherwise as AddLinear.
+func (m *Mlp) AddCross(rank int) error {
+	return m.add(LayerKindCross, ActivationNone, 0, rank, 0, 0)
+}
+
+// AddLayerNorm appends a layer norm. epsilon: added to the variance, 1e-30 to 1e30, or 0 for 1e-5. Otherwise as AddLinear.
+func (m *Mlp) AddLayerNorm(epsilon float64) error {
+	return m.add(LayerKindLayerNorm, ActivationNone, 0, 0, epsilon, 0)
+}
+
+// AddDropout appends dropout. rate: probability that an element becomes 0, at least 0 and below 1. Otherwise as AddLinear;
+// see SetTraining.
+func (m *Mlp) AddDropout(rate float64) error {
+	return m.add(LayerKindDropout, ActivationNone, 0, 0, 0, rate)
+}
+
+func (m *Mlp) add(kind LayerKind, activation Activation, outputs, rank int, epsilon, rate float64) error {
+	err := capi.Flat_mlp_add(m.raw(), int32(kind), int32(activation), int64(outputs), int64(rank), epsilon, rate)
+	if err != nil {
 		return err
 	}
 	m.raw().Invalidate()
 	return nil
+}
+
+// SetLearningRate sets the learning rate from the next step on: finite, 0 or more.
+func (m *Mlp) SetLearningRate(learningRate float64) error {
+	return m.Set(MlpSettingLearningRate, learningRate)
+}
+
+// SetTraining says whether the next forwards are training, as they are at first, or evaluation, where dropout layers give
+// their input.
+func (m *Mlp) SetTraining(training bool) error {
+	if training {
+		return m.Set(MlpSettingTraining, 1)
+	}
+	return m.Set(MlpSettingTraining, 0)
 }
 
 // Forward is the stack's output [batch, outputs of the last layer] for input [batch, inputs], FLOAT32. The input is

@@ -1522,7 +1522,7 @@ type Mlp struct{ handle }
 
 // NewMlp is shardrec_mlp_create.
 //
-// Makes an empty stack of linear layers. inputs in [1, 65536]: columns of its input.
+// Makes an empty stack of layers. inputs in [1, 65536]: columns of its input.
 // options: kind MLP or nil (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
 // ACCUMULATE_GRADIENTS).
 //
@@ -1595,12 +1595,12 @@ func (m *Mlp) Step() error {
 	return capi.Mlp_step(m.raw())
 }
 
-// SetLearningRate is shardrec_mlp_set_learning_rate.
+// Set is shardrec_mlp_set_f64.
 //
-// Sets the learning rate from the next step on. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
-// [ErrInvalidArgument]. Since 0.1.
-func (m *Mlp) SetLearningRate(learningRate float64) error {
-	return capi.Mlp_set_learning_rate(m.raw(), learningRate)
+// Changes a setting for later calls. backward is that of the last forward, whatever TRAINING was set to
+// since. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]. Since 0.2.
+func (m *Mlp) Set(setting MlpSetting, value float64) error {
+	return capi.Mlp_set_f64(m.raw(), int32(setting), value)
 }
 
 // Interaction is a shardrec_interaction.

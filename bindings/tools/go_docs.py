@@ -11,7 +11,7 @@ import swigxml
 
 # Written by hand.
 BY_HAND = {
-    "mlp_add_linear": "Mlp.AddLinear", "mlp_forward": "Mlp.Forward", "mlp_backward": "Mlp.Backward", "mlp_parameter": "Mlp.Parameter",
+    "mlp_add": "Mlp.AddLinear", "mlp_forward": "Mlp.Forward", "mlp_backward": "Mlp.Backward", "mlp_parameter": "Mlp.Parameter",
     "interaction_forward": "Interaction.Forward", "interaction_backward": "Interaction.Backward",
     "ddp_add_parameter": "Ddp.AddParameter", "ddp_set_flat_gradient": "Ddp.SetFlatGradient", "ddp_gradient": "Ddp.Gradient",
     "ddp_state": "Ddp.State", "mlp_state": "Mlp.State", "checkpoint_tensor_info": "Checkpoint.TensorInfo", "hash64": "Hash64", "log_next": "NextLogMessage",

@@ -6,6 +6,7 @@ NAMES = {
     "plan_create_empty": "NewEmptyPlan", "scorer_open": "OpenScorer", "hash64_ids": "Hash64IDs",
     "model_from_json": "ModelFromJSON", "plan_from_json": "PlanFromJSON",
     "topology_from_json": "TopologyFromJSON", "comm_close": "Shutdown", "comm_set_f64": "Set", "comm_get_f64": "Get",
+    "mlp_set_f64": "Set",
     "comm_status": "Check", "log_set_level": "SetLogLevel", "available": "IsAvailable",
 }
 RESERVED = {"type", "range", "func", "map", "package", "import"}

@@ -17,7 +17,7 @@ INSIDE = {
     "options_get_i64", "options_get_f64", "options_get_text",
 }
 # By hand, beside what by_hand() sees: what goes with a forward, which keeps its input, and what is no method.
-BY_HAND = {"mlp_add_linear", "mlp_backward", "interaction_backward", "checkpoint_tensor_info", "hash64", "api_version",
+BY_HAND = {"mlp_add", "mlp_backward", "interaction_backward", "checkpoint_tensor_info", "hash64", "api_version",
            "log_next"}
 # Handles that calls copy: what is made of them does not refer to them.
 COPIED = {"model", "plan", "topology"}

@@ -4,11 +4,11 @@ from swigxml import pascal
 
 NAMES = {
     "comm_create": "new", "comm_create_local": "join", "comm_create_from_env": "from_env", "comm_close": "shutdown",
-    "comm_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "log_set_level": "set_log_level",
+    "comm_set_f64": "set", "mlp_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "log_set_level": "set_log_level",
 }
 # Of what is written by hand.
 BY_HAND = {
-    "mlp_add_linear": "Mlp::add_linear", "mlp_forward": "Mlp::forward", "mlp_backward": "MlpPass::backward",
+    "mlp_add": "Mlp::add_linear", "mlp_forward": "Mlp::forward", "mlp_backward": "MlpPass::backward",
     "mlp_parameter": "Mlp::parameter", "mlp_state": "Mlp::state", "interaction_forward": "Interaction::forward",
     "interaction_backward": "InteractionPass::backward", "ddp_add_parameter": "Ddp::add_parameter",
     "ddp_set_flat_gradient": "Ddp::set_flat_gradient", "ddp_gradient": "Ddp::gradient", "ddp_state": "Ddp::state",

@@ -36,6 +36,16 @@ std::span<float> optional_column(const shardrec_tensor* tensor, const char* name
   return core::column_view<float>(tensor, name, size);
 }
 
+dense::LayerShape shape_from(const shardrec_layer& layer) {
+  const bool is_norm = layer.kind == SHARDREC_LAYER_LAYER_NORM;
+  return {.kind = static_cast<shardrec_layer_kind>(layer.kind),
+          .activation = static_cast<shardrec_activation>(layer.activation),
+          .outputs = layer.outputs,
+          .rank = layer.rank,
+          .epsilon = is_norm && layer.epsilon == 0 ? dense::kUsualEpsilon : layer.epsilon,
+          .rate = layer.rate};
+}
+
 const dense::ParameterInfo& find_parameter(const dense::Parameters& parameters, int32_t index) {
   const auto count = static_cast<int64_t>(parameters.infos().size());
   if (index < 0 || index >= count) {
@@ -60,9 +70,11 @@ shardrec_status shardrec_mlp_create(int64_t inputs, const shardrec_options* opti
 
 void shardrec_mlp_destroy(shardrec_mlp** mlp) { destroy(mlp); }
 
-shardrec_status shardrec_mlp_add_linear(shardrec_mlp* mlp, int64_t outputs,
-                                        shardrec_activation activation) {
-  return guard([&] { enter(mlp, Access::kExclusive)->add_linear(outputs, activation); });
+shardrec_status shardrec_mlp_add(shardrec_mlp* mlp, const shardrec_layer* layer) {
+  return guard([&] {
+    const auto use = enter(mlp, Access::kExclusive);
+    use->add(shape_from(read_struct(layer, "layer")));
+  });
 }
 
 shardrec_status shardrec_mlp_info(const shardrec_mlp* mlp, shardrec_layers* out) {
@@ -76,7 +88,7 @@ shardrec_status shardrec_mlp_info(const shardrec_mlp* mlp, shardrec_layers* out)
         shardrec_layers{.struct_size = sizeof(shardrec_layers),
                         .inputs = use->inputs(),
                         .outputs = use->outputs(),
-                        .layers = count / 2,
+                        .layers = static_cast<int32_t>(use->shapes().size()),
                         .parameters = count,
                         .elements = parameters.size(),
                         .step = parameters.steps(),
@@ -149,13 +161,27 @@ shardrec_status shardrec_mlp_step(shardrec_mlp* mlp) {
   return guard([&] { enter(mlp, Access::kExclusive)->step(); });
 }
 
-shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp* mlp, double learning_rate) {
+shardrec_status shardrec_mlp_set_f64(shardrec_mlp* mlp, shardrec_mlp_setting setting,
+                                     double value) {
   return guard([&] {
     const auto use = enter(mlp, Access::kExclusive);
-    if (!std::isfinite(learning_rate) || learning_rate < 0) {
-      refuse_value("learning_rate", learning_rate, "a finite number, 0 or more,");
+    switch (setting) {
+      case SHARDREC_MLP_LEARNING_RATE:
+        if (!std::isfinite(value) || value < 0) {
+          refuse_value("LEARNING_RATE", value, "a finite number, 0 or more,");
+        }
+        use->parameters().set_learning_rate(value);
+        return;
+      case SHARDREC_MLP_TRAINING:
+        if (value != 0 && value != 1) refuse_value("TRAINING", value, "0 or 1");
+        use->set_training(value == 1);
+        return;
+      default:
+        core::fail(SHARDREC_INVALID_ARGUMENT,
+                   core::sentence("there is no setting number ", static_cast<int>(setting),
+                                  "; LEARNING_RATE and TRAINING are accepted"),
+                   {.value = static_cast<int>(setting)});
     }
-    use->parameters().set_learning_rate(learning_rate);
   });
 }
 

@@ -13,32 +13,14 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "dense/kernels.h"
+#include "dense/layer_kernels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::dense::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class D, class V>
-HWY_INLINE V fma(D d, V a, V b, V sum) {
-#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
-  // Highway's own rounds the product there.
-  alignas(16) float x[4];
-  alignas(16) float y[4];
-  alignas(16) float z[4];
-  hn::Store(a, d, x);
-  hn::Store(b, d, y);
-  hn::Store(sum, d, z);
-  for (size_t i = 0; i < hn::Lanes(d); ++i) z[i] = std::fma(x[i], y[i], z[i]);
-  return hn::Load(d, z);
-#else
-  (void)d;
-  return hn::MulAdd(a, b, sum);
-#endif
-}
 
 // Stores the first n lanes, none when n <= 0.
 template <class D, class V>

@@ -18,8 +18,10 @@
 // foreach_target.h comes first: it includes this file once per instruction set.
 #include <hwy/highway.h>
 
+#include "dense/dropout_kernels-inl.h"
 #include "dense/interaction_kernels-inl.h"
 #include "dense/layer_kernels-inl.h"
+#include "dense/norm_kernels-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::dense::HWY_NAMESPACE {
@@ -42,6 +44,11 @@ constexpr Kernels kKernels = {
     .add = &add,
     .scale = &scale,
     .square_sum = &square_sum,
+    .cross_forward = &cross_forward,
+    .cross_backward = &cross_backward,
+    .layer_norm_forward = &layer_norm_forward,
+    .layer_norm_backward = &layer_norm_backward,
+    .dropout = &dropout,
     .interaction_forward = &interaction_forward,
     .interaction_backward = &interaction_backward,
 };

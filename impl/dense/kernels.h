@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/tensor.h"
+
 namespace shardrec::dense {
 
 // The dot interaction of one sample: vector 0 is dense, vector i > 0 is row i - 1 of embeddings.
@@ -21,6 +23,35 @@ constexpr int64_t padded_vectors(const InteractionShape& shape) noexcept {
 }
 // Floats of scratch for one call of either direction.
 size_t interaction_scratch(const InteractionShape& shape) noexcept;
+
+// Which elements a dropout layer keeps in a forward (capi's layers.h).
+struct DropoutMask {
+  uint64_t seed = 0;
+  uint32_t layer = 0;
+  uint32_t forward = 0;    // forwards in training before this one
+  uint32_t threshold = 0;  // words below it drop their element
+  float factor = 1;        // of what is kept
+};
+
+struct LayerNormForward {
+  const float* weight = nullptr;
+  const float* bias = nullptr;
+  float epsilon = 0;
+};
+
+struct LayerNormBackward {
+  const float* weight = nullptr;
+  const float* statistics = nullptr;  // as layer_norm_forward() wrote them
+  float* weight_sums = nullptr;
+  float* bias_sums = nullptr;
+};
+
+struct CrossBackward {
+  core::Matrix origin;
+  core::Matrix product;  // as cross_forward() wrote it
+  core::Matrix dy;
+  core::Matrix dz;
+};
 
 struct Kernels {
   const char* name;  // as compute::Kernels::name
@@ -41,6 +72,30 @@ struct Kernels {
   // The sum of x[i]^2 in float64, where the squares are exact: 16 lanes (i mod 16), each from 0 in
   // ascending i, then the tree lane[i] += lane[i + 8], + 4, + 2, + 1.
   double (*square_sum)(const float* x, int64_t count) noexcept;
+
+  // product += bias; y = origin * product + x. y may be product.
+  void (*cross_forward)(const float* bias, const core::Matrix& origin, const core::Matrix& x,
+                        const core::Matrix& product, const core::Matrix& y) noexcept;
+  // dz = dy * origin, and where sum.data is not null sum += dy * product, or = where it starts.
+  void (*cross_backward)(const CrossBackward& rows, const core::Matrix& sum, bool starts) noexcept;
+
+  // Sums over a row have 16 lanes: column c goes to lane c mod 16, from 0 and by ascending c, then the tree
+  // lane[i] += lane[i + 8], + 4, + 2, + 1. n: the number of columns.
+  //   mean = sum of x / n; var = (sum by fma(x - mean, x - mean, lane)) / n; r = 1 / sqrt(var + epsilon);
+  //   y = (x - mean) * r * weight + bias, from left to right
+  // statistics: mean, r of each row; null: not wanted.
+  void (*layer_norm_forward)(const LayerNormForward& layer, const core::Matrix& x,
+                             const core::Matrix& y, float* statistics) noexcept;
+  // h = (x - mean) * r; g = dy * weight; a = sum of g / n; b = (sum by fma(g, h, lane)) / n;
+  //   dx = ((g - a) - h * b) * r
+  // weight_sums: fma(dy, h, sum) and bias_sums: sum + dy over the rows, from 0. dx.data null: not wanted.
+  void (*layer_norm_backward)(const LayerNormBackward& layer, const core::Matrix& x,
+                              const core::Matrix& dy, const core::Matrix& dx) noexcept;
+
+  // y = x * factor where the word of the element is at least the threshold, else 0. x begins at row
+  // first_row of its batch. y may be x.
+  void (*dropout)(const DropoutMask& mask, int64_t first_row, const core::Matrix& x,
+                  const core::Matrix& y) noexcept;
 
   // out = the dense vector, then for i = 1.., j < i: the dot product of vectors i and j by
   // fma(i[c], j[c], sum) from 0 in ascending c.

@@ -10,12 +10,32 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "dense/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::dense::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+// a * b + sum, rounded once.
+template <class D, class V>
+HWY_INLINE V fma(D d, V a, V b, V sum) {
+#if HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+  // Highway's own rounds the product there.
+  alignas(16) float x[4];
+  alignas(16) float y[4];
+  alignas(16) float z[4];
+  hn::Store(a, d, x);
+  hn::Store(b, d, y);
+  hn::Store(sum, d, z);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) z[i] = std::fma(x[i], y[i], z[i]);
+  return hn::Load(d, z);
+#else
+  (void)d;
+  return hn::MulAdd(a, b, sum);
+#endif
+}
 
 // Calls body(tag, i) for vectors from begin on and then, with a tag of one lane, for what is left.
 template <class Body>
@@ -101,6 +121,38 @@ HWY_ATTR inline void column_sums(const float* x, int64_t stride, int64_t rows, i
                                  float* sums) noexcept {
   for (int64_t c = 0; c < cols; ++c) sums[c] = 0;
   for (int64_t r = 0; r < rows; ++r) add(x + r * stride, sums, cols);
+}
+
+HWY_ATTR inline void cross_forward(const float* bias, const core::Matrix& origin,
+                                   const core::Matrix& x, const core::Matrix& product,
+                                   const core::Matrix& y) noexcept {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    const float *from = x.row(r), *first = origin.row(r);
+    float *u = product.row(r), *to = y.row(r);
+    for_lanes(0, x.cols, [&](auto d, int64_t i) HWY_ATTR {
+      const auto value = hn::Add(hn::LoadU(d, u + i), hn::LoadU(d, bias + i));
+      const auto out = hn::Add(hn::Mul(hn::LoadU(d, first + i), value), hn::LoadU(d, from + i));
+      hn::StoreU(value, d, u + i);
+      hn::StoreU(out, d, to + i);
+    });
+  }
+}
+
+HWY_ATTR inline void cross_backward(const CrossBackward& rows, const core::Matrix& sum,
+                                    bool starts) noexcept {
+  for (int64_t r = 0; r < rows.dy.rows; ++r) {
+    const float *dy = rows.dy.row(r), *first = rows.origin.row(r), *u = rows.product.row(r);
+    float* dz = rows.dz.row(r);
+    for_lanes(0, rows.dy.cols, [&](auto d, int64_t i) HWY_ATTR {
+      hn::StoreU(hn::Mul(hn::LoadU(d, dy + i), hn::LoadU(d, first + i)), d, dz + i);
+    });
+    if (sum.data == nullptr) continue;
+    float* to = sum.row(r);
+    for_lanes(0, rows.dy.cols, [&](auto d, int64_t i) HWY_ATTR {
+      const auto part = hn::Mul(hn::LoadU(d, dy + i), hn::LoadU(d, u + i));
+      hn::StoreU(starts ? part : hn::Add(hn::LoadU(d, to + i), part), d, to + i);
+    });
+  }
 }
 
 }  // namespace shardrec::dense::HWY_NAMESPACE

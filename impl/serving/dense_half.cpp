@@ -11,9 +11,7 @@
 namespace shardrec::serving {
 namespace {
 
-core::Matrix rows_of(const core::Matrix& matrix, int64_t first, int64_t rows) {
-  return {matrix.row(first), rows, matrix.cols, matrix.stride};
-}
+using dense::rows_of;
 
 int64_t whole_lines(int64_t floats) { return (floats + 15) / 16 * 16; }
 
@@ -27,14 +25,17 @@ Stack::Stack(const checkpoint::Opened& opened, const std::string& name) : name_(
   int64_t inputs = about.inputs;
   widest_ = inputs;
   for (const dense::LayerShape& layer : about.layers) {
-    layers_.push_back({.inputs = inputs,
-                       .outputs = layer.outputs,
-                       .relu = layer.activation == SHARDREC_ACTIVATION_RELU});
-    floats_ += whole_lines(inputs * layer.outputs) + whole_lines(layer.outputs);
-    parameter_bytes_ += (inputs + 1) * layer.outputs * int64_t{sizeof(float)};
-    is_wide_ = is_wide_ || dense::is_wide(inputs, layer.outputs);
-    inputs = layer.outputs;
+    const int64_t outputs = dense::outputs_of(layer, inputs);
+    layers_.push_back({.shape = layer, .inputs = inputs, .outputs = outputs});
+    for (const dense::LayerParameter& parameter : dense::parameters_of(layer, inputs)) {
+      const int64_t floats = checkpoint::elements_of(parameter.shape);
+      floats_ += whole_lines(floats);
+      parameter_bytes_ += floats * int64_t{sizeof(float)};
+    }
+    is_wide_ = is_wide_ || dense::is_wide(layer, inputs);
+    inputs = outputs;
     widest_ = std::max(widest_, inputs);
+    largest_rank_ = std::max(largest_rank_, whole_lines(layer.rank));
   }
   widest_ = whole_lines(widest_);
 }
@@ -63,9 +64,10 @@ void Stack::read(const checkpoint::Opened& opened, core::Control* control,
     return floats.data();
   };
   for (size_t l = 0; l < layers_.size(); ++l) {
-    const std::string prefix = core::sentence("layer.", l);
-    layers_[l].weight = read_one(prefix + ".weight", {layers_[l].outputs, layers_[l].inputs});
-    layers_[l].bias = read_one(prefix + ".bias", {layers_[l].outputs});
+    for (const auto& parameter : dense::parameters_of(layers_[l].shape, layers_[l].inputs)) {
+      layers_[l].parameters[static_cast<size_t>(parameter.role)] =
+          read_one(dense::parameter_name(l, parameter.role), parameter.shape);
+    }
   }
 }
 
@@ -74,16 +76,32 @@ void Stack::forward(const dense::Gemm& gemm, int64_t batch, const core::Matrix& 
   const int64_t tile = dense::tile_rows(batch, is_wide_);
   for (int64_t first = 0; first < x.rows; first += tile) {
     const int64_t rows = std::min(tile, x.rows - first);
-    core::Matrix from = rows_of(x, first, rows);
-    float* next = scratch;
-    for (const dense::LinearLayer& layer : layers_) {
-      const core::Matrix to = &layer == &layers_.back()
-                                  ? rows_of(y, first, rows)
-                                  : core::Matrix{next, rows, layer.outputs, layer.outputs};
-      dense::linear_forward(gemm, layer, from, to);
-      from = to;
-      next = next == scratch ? scratch + dense::kMostTileRows * widest_ : scratch;
-    }
+    forward_tile(gemm, rows_of(x, first, rows), rows_of(y, first, rows), scratch);
+  }
+}
+
+// A cross layer's output is its product's memory too, and the origin of a run stays until its end.
+void Stack::forward_tile(const dense::Gemm& gemm, const core::Matrix& x, const core::Matrix& y,
+                         float* scratch) const noexcept {
+  const auto buffer = [&](int64_t b) { return scratch + b * dense::kMostTileRows * widest_; };
+  core::Matrix from = x, origin = x;
+  shardrec_layer_kind before = SHARDREC_LAYER_LINEAR;
+  for (const dense::LayerValues& layer : layers_) {
+    if (layer.shape.kind != SHARDREC_LAYER_CROSS || before != SHARDREC_LAYER_CROSS) origin = from;
+    before = layer.shape.kind;
+    int64_t free = 0;
+    while (buffer(free) == from.data || buffer(free) == origin.data) ++free;
+    const core::Matrix to = &layer == &layers_.back()
+                                ? y
+                                : core::Matrix{buffer(free), x.rows, layer.outputs, layer.outputs};
+    const int64_t rank = layer.shape.rank;
+    dense::forward_layer(gemm, layer,
+                         {.origin = origin,
+                          .x = from,
+                          .y = to,
+                          .product = to,
+                          .low = {buffer(kBuffers), x.rows, rank, rank}});
+    from = to;
   }
 }
 

@@ -1,5 +1,5 @@
 // The dense half of a served checkpoint: sigmoid(top(interaction(bottom(dense), pooled))), with the
-// bits of dense::Mlp and dense::Interaction. Immutable once it is made; any number of threads at once,
+// bits of dense::Mlp in evaluation and of dense::Interaction. Immutable once it is made; any number of threads at once,
 // each with scratch of its own.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "dense/kernels.h"
-#include "dense/linear.h"
+#include "dense/layers/forward.h"
 
 namespace shardrec::serving {
 
@@ -32,17 +32,26 @@ class Stack {
             core::Environment& environment);
 
   // Floats of scratch of a call of forward().
-  int64_t scratch() const noexcept { return 2 * dense::kMostTileRows * widest_; }
+  int64_t scratch() const noexcept {
+    return dense::kMostTileRows * (kBuffers * widest_ + largest_rank_);
+  }
   // Of at most kMostTileRows rows, the first of which is a multiple of that in a batch of `batch` rows.
   void forward(const dense::Gemm& gemm, int64_t batch, const core::Matrix& x, const core::Matrix& y,
                float* scratch) const noexcept;
 
  private:
+  void forward_tile(const dense::Gemm& gemm, const core::Matrix& x, const core::Matrix& y,
+                    float* scratch) const noexcept;
+
+  // For the input of a layer, its output, and the input of the run of cross layers that it is in.
+  static constexpr int64_t kBuffers = 3;
+
   std::string name_;
-  std::vector<dense::LinearLayer> layers_;
+  std::vector<dense::LayerValues> layers_;
   int64_t parameter_bytes_ = 0;
   int64_t floats_ = 0;  // of parameters, each at a line of its own
   int64_t widest_ = 0;
+  int64_t largest_rank_ = 0;
   bool is_wide_ = false;
   core::Pages parameters_;
 };

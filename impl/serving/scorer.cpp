@@ -6,7 +6,7 @@
 #include "compute/non_finite.h"
 #include "compute/probe/profile_cache.h"
 #include "core/error.h"
-#include "dense/linear.h"
+#include "dense/layers/forward.h"
 
 namespace shardrec::serving {
 namespace {

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "support/layers.h"
 #include "support/structs.h"
 
 namespace shardrec::test {
@@ -175,7 +176,7 @@ void Objects::good(const char* name, shardrec_ddp*& out) {
 void Objects::good(const char*, shardrec_mlp*& out) {
   if (mlp_ == nullptr) {
     EXPECT_OK(shardrec_mlp_create(kDim, nullptr, mlp_.out()));
-    EXPECT_OK(shardrec_mlp_add_linear(mlp_, kDim, SHARDREC_ACTIVATION_NONE));
+    EXPECT_OK(add_linear(mlp_, kDim, SHARDREC_ACTIVATION_NONE));
     if (in("shardrec_mlp_backward")) {
       shardrec_tensor batch{};
       EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 1, kDim, &batch));
@@ -219,7 +220,7 @@ void Objects::good(const char* name, shardrec_checkpoint*& out) {
     EXPECT_OK(shardrec_interaction_create(1, kDim, nullptr, interaction_.out()));
     EXPECT_OK(shardrec_interaction_outputs(interaction_, &columns));
     EXPECT_OK(shardrec_mlp_create(columns, nullptr, top_.out()));
-    EXPECT_OK(shardrec_mlp_add_linear(top_, 1, SHARDREC_ACTIVATION_NONE));
+    EXPECT_OK(add_linear(top_, 1, SHARDREC_ACTIVATION_NONE));
     const shardrec_tensor state = vector_of(memory_.data(), SHARDREC_FLOAT32, 1);
     EXPECT_OK(shardrec_checkpoint_create(comm, directory().c_str(), nullptr, checkpoint_.out()));
     EXPECT_OK(shardrec_checkpoint_add_collection(checkpoint_, "tables", collection));

@@ -55,6 +55,7 @@ class Objects {
   void good(const char*, shardrec_table*& out) { out = &table_; }
   void good(const char*, shardrec_feature*& out) { out = &feature_; }
   void good(const char*, shardrec_layers*& out) { out = &layers_; }
+  void good(const char*, shardrec_layer*& out) { out = &layer_; }
   void good(const char*, shardrec_opened*& out) { out = &opened_; }
   void good(const char*, shardrec_saved_tensor*& out) { out = &saved_tensor_; }
   void good(const char* name, const char*& out);
@@ -90,6 +91,7 @@ class Objects {
   shardrec_table table_{.struct_size = sizeof(shardrec_table)};
   shardrec_feature feature_{.struct_size = sizeof(shardrec_feature)};
   shardrec_layers layers_{.struct_size = sizeof(shardrec_layers)};
+  shardrec_layer layer_{.struct_size = sizeof(shardrec_layer), .outputs = 1};
   shardrec_opened opened_{.struct_size = sizeof(shardrec_opened)};
   shardrec_saved_tensor saved_tensor_{.struct_size = sizeof(shardrec_saved_tensor)};
   struct Memory {

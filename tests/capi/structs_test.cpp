@@ -13,6 +13,7 @@
 
 #include "capi/capi_test.h"
 #include "shardrec/checkpoint.h"
+#include "support/layers.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -158,7 +159,7 @@ TEST_F(Structs, OfModelsLayersAndCheckpointsAreFilledAsFarAsTheyGo) {
       offsetof(shardrec_feature, column));
   Owned<shardrec_mlp, shardrec_mlp_destroy> mlp;
   ASSERT_OK(shardrec_mlp_create(3, nullptr, mlp.out()));
-  ASSERT_OK(shardrec_mlp_add_linear(mlp, 2, SHARDREC_ACTIVATION_NONE));
+  ASSERT_OK(add_linear(mlp, 2, SHARDREC_ACTIVATION_NONE));
   expect_filled_as_far_as_it_goes<shardrec_layers>(
       [&](shardrec_layers* out) { return shardrec_mlp_info(mlp, out); },
       offsetof(shardrec_layers, step));

@@ -17,8 +17,9 @@
 #include "dense/gradient_norm.h"
 #include "dense/host_parameters.h"
 #include "dense/interaction.h"
+#include "dense/layer_stacks.h"
+#include "dense/layers/mlp.h"
 #include "dense/loss.h"
-#include "dense/mlp.h"
 #include "dense/reference.h"
 
 #if defined(__has_feature)
@@ -117,11 +118,18 @@ TEST(SteadyStep, LayersAllocateNothing) {
   std::mt19937 random(1);
   Mlp bottom(13,
              {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAM}, .threads = 2, .accumulate = true});
+  bottom.add(test::layer_norm());
+  bottom.add(test::cross());
+  bottom.add(test::cross(8));
   bottom.add_linear(64, SHARDREC_ACTIVATION_RELU);
+  bottom.add(test::dropout());
+  bottom.add(test::cross(16));
   bottom.add_linear(kDim, SHARDREC_ACTIVATION_RELU);
   Interaction interaction(kFeatures, kDim, 2);
   Mlp top(kProducts, {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAGRAD}, .threads = 2});
+  top.add(test::cross());
   top.add_linear(40, SHARDREC_ACTIVATION_RELU);
+  top.add(test::layer_norm());
   top.add_linear(1, SHARDREC_ACTIVATION_NONE);
 
   test::Rows input(kBatch, 13), dense(kBatch, kDim), embeddings(kBatch, kFeatures * kDim);

@@ -13,14 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "support/layers.h"
+
 namespace shardrec::test {
 namespace {
 
 Mlp small_stack() {
   Mlp mlp;
   EXPECT_OK(shardrec_mlp_create(2, nullptr, mlp.out()));
-  EXPECT_OK(shardrec_mlp_add_linear(mlp, 3, SHARDREC_ACTIVATION_RELU));
-  EXPECT_OK(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
+  EXPECT_OK(add_linear(mlp, 3, SHARDREC_ACTIVATION_RELU));
+  EXPECT_OK(add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
   return mlp;
 }
 
@@ -82,7 +84,7 @@ TEST(DdpApi, AStackIsInOneSetAtATimeAndEitherMayBeDestroyedFirst) {
     }
     ASSERT_OK(shardrec_ddp_add_mlp(first, "net", mlp, nullptr));
     EXPECT_EQ(shardrec_ddp_add_mlp(second, "net", mlp, nullptr), SHARDREC_INVALID_STATE);
-    EXPECT_EQ(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE), SHARDREC_INVALID_STATE)
+    EXPECT_EQ(add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE), SHARDREC_INVALID_STATE)
         << "the set holds views of the parameters";
     shardrec_ddp_destroy(first.out());
     ASSERT_OK(train(mlp, 1)) << "a set that is gone wants no marks";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "capi/capi_test.h"
+#include "support/layers.h"
 
 namespace shardrec::test {
 namespace {
@@ -31,8 +32,8 @@ shardrec_tensor vector(std::vector<float>& data) {
 Mlp small_stack(const shardrec_options* options = nullptr) {
   Mlp mlp;
   EXPECT_OK(shardrec_mlp_create(2, options, mlp.out()));
-  EXPECT_OK(shardrec_mlp_add_linear(mlp, 3, SHARDREC_ACTIVATION_RELU));
-  EXPECT_OK(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
+  EXPECT_OK(add_linear(mlp, 3, SHARDREC_ACTIVATION_RELU));
+  EXPECT_OK(add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
   return mlp;
 }
 
@@ -75,7 +76,7 @@ TEST(LayersApi, ALinearModelLearnsALine) {
   ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.05));
   Mlp mlp;
   ASSERT_OK(shardrec_mlp_create(1, options, mlp.out()));
-  ASSERT_OK(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
+  ASSERT_OK(add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
   std::vector<float> x, y, out(64), gradient(64);
   for (int i = 0; i < 64; ++i) {
     x.push_back(static_cast<float>(i) / 32 - 1);
@@ -105,7 +106,7 @@ TEST(LayersApi, AnMlpTakesMomentumAndRefusesOptimizersThatOnlyTablesHave) {
   ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_MOMENTUM, 0.25));
   Mlp mlp;
   ASSERT_OK(shardrec_mlp_create(1, options, mlp.out()));
-  ASSERT_OK(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
+  ASSERT_OK(add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
   shardrec_tensor bias{};
   ASSERT_OK(shardrec_mlp_parameter(mlp, 1, &bias, nullptr));
   auto& value = *static_cast<float*>(bias.data);
@@ -190,15 +191,15 @@ TEST(LayersApi, TellWhatTheyAreAndShowTheirStates) {
   EXPECT_EQ(info.outputs, 2);
   EXPECT_EQ(info.layers, 0);
   EXPECT_EQ(info.parameters, 0);
-  ASSERT_OK(shardrec_mlp_add_linear(mlp, 3, SHARDREC_ACTIVATION_RELU));
-  ASSERT_OK(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
+  ASSERT_OK(add_linear(mlp, 3, SHARDREC_ACTIVATION_RELU));
+  ASSERT_OK(add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
   std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8}, y(4), dy = {1, -1, 2, 0.5F};
   const shardrec_tensor input = matrix(x, 4, 2), output = matrix(y, 4, 1),
                         gradient = matrix(dy, 4, 1);
   ASSERT_OK(shardrec_mlp_forward(mlp, &input, &output));
   ASSERT_OK(shardrec_mlp_backward(mlp, &gradient, nullptr));
   ASSERT_OK(shardrec_mlp_step(mlp));
-  ASSERT_OK(shardrec_mlp_set_learning_rate(mlp, 0.5));
+  ASSERT_OK(shardrec_mlp_set_f64(mlp, SHARDREC_MLP_LEARNING_RATE, 0.5));
   ASSERT_OK(shardrec_mlp_info(mlp, &info));
   EXPECT_EQ(info.inputs, 2);
   EXPECT_EQ(info.outputs, 1);
@@ -268,14 +269,14 @@ TEST(LayersApi, MalformedCallsAreRefusedByName) {
        SHARDREC_INVALID_ARGUMENT, "out"},
       {"options of another kind", [&] { return shardrec_mlp_create(2, table, bad.out()); },
        SHARDREC_INVALID_ARGUMENT, "options"},
-      {"null handle", [&] { return shardrec_mlp_add_linear(nullptr, 1, SHARDREC_ACTIVATION_NONE); },
+      {"null handle", [&] { return add_linear(nullptr, 1, SHARDREC_ACTIVATION_NONE); },
        SHARDREC_INVALID_HANDLE, "mlp"},
       {"foreign handle", [&] { return shardrec_mlp_info(foreign(interaction), &info); },
        SHARDREC_INVALID_HANDLE, "mlp"},
       {"unknown activation",
-       [&] { return shardrec_mlp_add_linear(mlp, 1, static_cast<shardrec_activation>(5)); },
+       [&] { return add_linear(mlp, 1, static_cast<shardrec_activation>(5)); },
        SHARDREC_INVALID_ARGUMENT, "activation"},
-      {"no outputs", [&] { return shardrec_mlp_add_linear(mlp, 0, SHARDREC_ACTIVATION_NONE); },
+      {"no outputs", [&] { return add_linear(mlp, 0, SHARDREC_ACTIVATION_NONE); },
        SHARDREC_INVALID_ARGUMENT, "outputs"},
       {"parameter -1", [&] { return shardrec_mlp_parameter(mlp, -1, nullptr, nullptr); },
        SHARDREC_NOT_FOUND, "parameter -1"},
@@ -299,10 +300,12 @@ TEST(LayersApi, MalformedCallsAreRefusedByName) {
        SHARDREC_INVALID_STATE, "forward"},
       {"step first", [&] { return shardrec_mlp_step(untouched); }, SHARDREC_INVALID_STATE,
        "backward"},
-      {"learning rate NaN", [&] { return shardrec_mlp_set_learning_rate(mlp, nan); },
-       SHARDREC_INVALID_ARGUMENT, "learning_rate"},
-      {"learning rate -1", [&] { return shardrec_mlp_set_learning_rate(mlp, -1); },
-       SHARDREC_INVALID_ARGUMENT, "learning_rate"},
+      {"learning rate NaN",
+       [&] { return shardrec_mlp_set_f64(mlp, SHARDREC_MLP_LEARNING_RATE, nan); },
+       SHARDREC_INVALID_ARGUMENT, "LEARNING_RATE"},
+      {"learning rate -1",
+       [&] { return shardrec_mlp_set_f64(mlp, SHARDREC_MLP_LEARNING_RATE, -1); },
+       SHARDREC_INVALID_ARGUMENT, "LEARNING_RATE"},
       {"info without out", [&] { return shardrec_mlp_info(mlp, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
       {"state without out", [&] { return shardrec_mlp_state(mlp, 0, 0, nullptr); },

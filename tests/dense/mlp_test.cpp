@@ -1,4 +1,4 @@
-#include "dense/mlp.h"
+#include "dense/layers/mlp.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "dense/mlp.h"
+#include "dense/layers/mlp.h"
 #include "support/one_nan.h"
 
 namespace shardrec::dense::test {

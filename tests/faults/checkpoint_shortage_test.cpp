@@ -12,6 +12,7 @@
 #include "faults/failing_allocator.h"
 #include "faults/table_digest.h"
 #include "objects/collection_object.h"
+#include "support/layers.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -68,7 +69,7 @@ struct Job {
     shardrec_options_destroy(&options);
     SR_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, &tables));
     SR_OK(shardrec_mlp_create(3, nullptr, &layers));
-    SR_OK(shardrec_mlp_add_linear(layers, 2, SHARDREC_ACTIVATION_RELU));
+    SR_OK(add_linear(layers, 2, SHARDREC_ACTIVATION_RELU));
     SR_OK(shardrec_checkpoint_create(comm, directory.c_str(), nullptr, &checkpoint));
     SR_OK(shardrec_checkpoint_add_collection(checkpoint, "tables", tables));
     SR_OK(shardrec_checkpoint_add_mlp(checkpoint, "layers", layers));

@@ -2,8 +2,25 @@
 #include <array>
 
 #include "fuzz/rank.h"
+#include "support/layers.h"
 
 namespace shardrec::fuzz {
+
+// A layer of each kind, with numbers that are mostly accepted, and a linear one.
+void Rank::add_layers(Input& in, shardrec_mlp* mlp) {
+  if (in.one_in(2)) {
+    const int kind = in.below(5);
+    const shardrec_layer layer{
+        .struct_size = in.one_in(8) ? in.number() : int64_t{sizeof(shardrec_layer)},
+        .kind = kind,
+        .outputs = kind == SHARDREC_LAYER_LINEAR ? in.below(6) : 0,
+        .rank = kind == SHARDREC_LAYER_CROSS ? in.below(4) : 0,
+        .epsilon = kind == SHARDREC_LAYER_LAYER_NORM ? in.real() : 0,
+        .rate = kind == SHARDREC_LAYER_DROPOUT ? in.real() : 0};
+    note(shardrec_mlp_add(mlp, in.one_in(8) ? nullptr : &layer));
+  }
+  note(add_linear(mlp, in.below(6), as_enum<shardrec_activation>(in.below(3))));
+}
 
 void Rank::dense_call(Input& in) {
   switch (in.below(12)) {
@@ -16,8 +33,7 @@ void Rank::dense_call(Input& in) {
       make(in, mlps_, [&](auto out) {
         return shardrec_mlp_create(in.below(7), handle_or_null(in, &Rank::options_), out);
       });
-      note(shardrec_mlp_add_linear(handle(in, &Rank::mlps_), in.below(6),
-                                   as_enum<shardrec_activation>(in.below(3))));
+      add_layers(in, handle(in, &Rank::mlps_));
       return;
     }
     case 5: {
@@ -43,7 +59,8 @@ void Rank::dense_call(Input& in) {
       note(shardrec_mlp_info(
           mlp, in.one_in(8) ? nullptr : reinterpret_cast<shardrec_layers*>(room.data())));
       note(shardrec_mlp_parameter(mlp, static_cast<int32_t>(in.number()), &parameter, nullptr));
-      note(shardrec_mlp_set_learning_rate(mlp, in.real()));
+      note(shardrec_mlp_set_f64(mlp, as_enum<shardrec_mlp_setting>(in.below(4)),
+                                in.one_in(2) ? static_cast<double>(in.below(3)) : in.real()));
       note(shardrec_mlp_state(mlp, static_cast<int32_t>(in.number()),
                               static_cast<int32_t>(in.number()),
                               in.one_in(8) ? nullptr : &parameter));

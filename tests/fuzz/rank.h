@@ -92,6 +92,7 @@ class Rank {
   void collection_call(Input& in);
   void lookup_call(Input& in);
   void dense_call(Input& in);
+  void add_layers(Input& in, shardrec_mlp* mlp);
   void ddp_call(Input& in);
   void ddp_step(Input& in, shardrec_ddp* ddp);
   void ddp_views(Input& in, shardrec_ddp* ddp);

@@ -67,6 +67,19 @@ INSTANTIATE_TEST_SUITE_P(Plans, Served,
                                            Written{2, SHARDREC_SHARDING_DATA_PARALLEL},
                                            Written{4, SHARDREC_SHARDING_MIXED}));
 
+// Cross layers of both ranks, alone and in runs, layer norm, and dropout, which scores leave out.
+TEST(Scorer, LayersOfAllKindsHaveTheBitsOfEvaluation) {
+  Directory directory;
+  train(directory.path(), {.layers = Layers::kAllKinds});
+  OneRank reference(directory.path(), -1, Layers::kAllKinds);
+  const Scorer scorer(directory.path());
+  for (const int64_t size : {0, 1, 7, 64, 129, 600, 1100}) {
+    const ServedBatch batch = random_batch(static_cast<uint64_t>(size), size);
+    const std::vector<float> pooled = reference.look_up(batch, 0);
+    EXPECT_TRUE(same_bytes(predict(scorer, batch), reference.net().scores(batch, pooled))) << size;
+  }
+}
+
 // A tiling that is no grid: four boxes around a fifth one.
 TEST(Scorer, AnyTilingByRectanglesIsServedWhereItLies) {
   Directory directory;

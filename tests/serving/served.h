@@ -77,15 +77,25 @@ inline ServedBatch random_batch(uint64_t seed, int64_t size, bool wild = false) 
   return batch;
 }
 
-// Two stacks of layers of a DLRM with the model's features.
+// Which layers the stacks have.
+enum class Layers { kLinear, kAllKinds };
+
+// Two stacks of layers of a DLRM with the model's features, in evaluation.
 struct Net {
-  Net()
+  explicit Net(Layers layers = Layers::kLinear)
       : bottom(kDense, shardrec::MlpOptions().seed(11).threads(1)),
         top(interaction().outputs(), shardrec::MlpOptions().seed(12).threads(1)) {
+    const bool all = layers == Layers::kAllKinds;
+    if (all) bottom.add_cross().add_dropout(0.2);
     bottom.add_linear(20, SHARDREC_ACTIVATION_RELU);
+    if (all) bottom.add_cross(3).add_cross().add_layer_norm().add_cross(30);
     bottom.add_linear(kDim);
+    if (all) top.add_layer_norm(0.1).add_cross().add_cross(5).add_cross().add_dropout(0.5);
     top.add_linear(9, SHARDREC_ACTIVATION_RELU);
     top.add_linear(1);
+    if (all) top.add_cross().add_dropout(0.1);
+    bottom.set_training(false);
+    top.set_training(false);
   }
   static shardrec::Interaction interaction() {
     return {kPooled, kDim, shardrec::MlpOptions().threads(1)};
@@ -120,6 +130,7 @@ struct Trained {
   shardrec_sharding sharding = SHARDREC_SHARDING_TABLE_WISE;
   shardrec_out_of_range policy = SHARDREC_OUT_OF_RANGE_ERROR;
   std::vector<int64_t> steps = {1};  // a commit at each, after a step of training
+  Layers layers = Layers::kLinear;
 };
 
 inline void train(const std::string& directory, const Trained& job) {
@@ -128,7 +139,7 @@ inline void train(const std::string& directory, const Trained& job) {
     shardrec::Collection tables(comm, model, make_plan(model, job.ranks, job.sharding),
                                 shardrec::CollectionOptions().seed(3).threads(1));
     shardrec::Lookup lookup(tables);
-    Net net;
+    Net net(job.layers);
     shardrec::Checkpoint checkpoint(comm, directory);
     checkpoint.add("tables", tables);
     checkpoint.add("bottom", net.bottom);
@@ -160,8 +171,8 @@ inline void train(const std::string& directory, const Trained& job) {
 // A checkpoint on one rank: what the scorer is compared with.
 class OneRank {
  public:
-  explicit OneRank(const std::string& directory, int64_t step = -1)
-      : comm_(group_, 0), checkpoint_(comm_, directory) {
+  explicit OneRank(const std::string& directory, int64_t step = -1, Layers layers = Layers::kLinear)
+      : comm_(group_, 0), checkpoint_(comm_, directory), net_(layers) {
     checkpoint_.open(step);
     model_.emplace(checkpoint_.model("tables"));
     tables_.emplace(comm_, *model_, make_plan(*model_, 1, SHARDREC_SHARDING_TABLE_WISE),

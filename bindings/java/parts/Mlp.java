@@ -16,8 +16,67 @@
    * @param activation behind it
    */
   public void addLinear(long outputs, Activation activation) {
-    Capi.mlp_add_linear(this, outputs, activation.value);
+    add(LayerKind.LINEAR, activation, outputs, 0, 0, 0);
+  }
+
+  /**
+   * Appends a cross layer of DCN-v2; otherwise as addLinear.
+   *
+   * @param rank columns of the factors of its matrix, 1 to 65536; 0: a whole matrix
+   */
+  public void addCross(long rank) {
+    add(LayerKind.CROSS, Activation.NONE, 0, rank, 0, 0);
+  }
+
+  /** Appends a cross layer with a whole matrix. */
+  public void addCross() {
+    addCross(0);
+  }
+
+  /**
+   * Appends a layer norm; otherwise as addLinear.
+   *
+   * @param epsilon added to the variance, 1e-30 to 1e30; 0: 1e-5
+   */
+  public void addLayerNorm(double epsilon) {
+    add(LayerKind.LAYER_NORM, Activation.NONE, 0, 0, epsilon, 0);
+  }
+
+  /** Appends a layer norm with the usual epsilon, 1e-5. */
+  public void addLayerNorm() {
+    addLayerNorm(0);
+  }
+
+  /**
+   * Appends dropout; otherwise as addLinear. See setTraining.
+   *
+   * @param rate probability that an element becomes 0, at least 0, below 1
+   */
+  public void addDropout(double rate) {
+    add(LayerKind.DROPOUT, Activation.NONE, 0, 0, 0, rate);
+  }
+
+  private void add(LayerKind kind, Activation activation, long outputs, long rank, double epsilon, double rate) {
+    Capi.flat_mlp_add(this, kind.value, activation.value, outputs, rank, epsilon, rate);
     invalidateViews();
+  }
+
+  /**
+   * The learning rate from the next step on.
+   *
+   * @param learningRate finite, 0 or more
+   */
+  public void setLearningRate(double learningRate) {
+    set(MlpSetting.LEARNING_RATE, learningRate);
+  }
+
+  /**
+   * Whether the next forwards are training, as they are at first, or evaluation.
+   *
+   * @param training false: dropout layers give their input
+   */
+  public void setTraining(boolean training) {
+    set(MlpSetting.TRAINING, training ? 1 : 0);
   }
 
   /**

@@ -1,5 +1,6 @@
-/* The dense half of a DLRM, for hosts without a framework: stacks of linear layers, the dot
- * interaction and the loss (Naumov et al. 2019). FLOAT32 on the CPU. GEMMs run in a plug-in (OpenBLAS).
+/* The dense half of a recommender, for hosts without a framework: stacks of layers (linear, cross,
+ * layer norm, dropout), the dot interaction of a DLRM and the loss (Naumov et al. 2019). FLOAT32 on the
+ * CPU. GEMMs run in a plug-in (OpenBLAS).
  *
  * All matrices: one sample a row, unit column stride, any row stride. Bits do not depend on the number
  * of threads. A steady step allocates nothing: what OpenBLAS multiplies in, 128 MiB of addresses for each
@@ -26,7 +27,35 @@ typedef enum shardrec_activation {
   SHARDREC_ACTIVATION_FORCE_32 = 0x7fffffff
 } shardrec_activation;
 
-/* Makes an empty stack of linear layers. inputs in [1, 65536]: columns of its input.
+/* What a layer computes from its input x, row by row of the batch. All but LINEAR have as many outputs
+ * as inputs. x W^T is a matrix product; * multiplies element by element. */
+typedef enum shardrec_layer_kind {
+  SHARDREC_LAYER_LINEAR = 0, /* y = activation(x W^T + b) */
+  SHARDREC_LAYER_CROSS = 1,  /* y = x0 * (x W^T + b) + x, of DCN-v2 (Wang et al. 2021) */
+  SHARDREC_LAYER_LAYER_NORM = 2, /* y = (x - mean) / sqrt(variance + epsilon) * w + b (Ba et al. 2016) */
+  SHARDREC_LAYER_DROPOUT = 3, /* y = 0 with probability rate, else x / (1 - rate) (Srivastava et al. 2014) */
+  SHARDREC_LAYER_FORCE_32 = 0x7fffffff
+} shardrec_layer_kind;
+
+/* A layer to add (shardrec_mlp_add). Members that its kind does not read are 0. */
+typedef struct shardrec_layer {
+  int64_t struct_size; /* sizeof(shardrec_layer), set by the caller */
+  int32_t kind;        /* a shardrec_layer_kind */
+  int32_t activation;  /* of LINEAR: a shardrec_activation */
+  int64_t outputs;     /* of LINEAR: columns of its output, 1 to 65536 */
+  int64_t rank;        /* of CROSS: 0 for a whole matrix W, or columns of its factors, 1 to 65536 */
+  double epsilon;      /* of LAYER_NORM: 1e-30 to 1e30, or 0 for 1e-5 */
+  double rate;         /* of DROPOUT: probability that an element becomes 0, at least 0, below 1 */
+} shardrec_layer;
+
+/* A number of a stack that can be changed. */
+typedef enum shardrec_mlp_setting {
+  SHARDREC_MLP_LEARNING_RATE = 1, /* finite, >= 0; of the next step */
+  SHARDREC_MLP_TRAINING = 2, /* 1 (at first) or 0; 0 for evaluation: dropout layers give their input */
+  SHARDREC_MLP_SETTING_FORCE_32 = 0x7fffffff
+} shardrec_mlp_setting;
+
+/* Makes an empty stack of layers. inputs in [1, 65536]: columns of its input.
  * options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
  * ACCUMULATE_GRADIENTS).
  *   SGD           w -= lr * g
@@ -52,20 +81,38 @@ SHARDREC_API shardrec_status shardrec_mlp_create(int64_t inputs,
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
 SHARDREC_API void shardrec_mlp_destroy(SHARDREC_NULLABLE shardrec_mlp **mlp);
 
-/* Appends y = activation(x W^T + b), W [outputs, inputs] normal with deviation sqrt(2 / (inputs +
- * outputs)), b [outputs] normal with sqrt(1 / outputs), both from Philox4x32-10 keyed by (seed, layer
- * number). outputs in [1, 65536]. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
- * INVALID_STATE (after the first forward), OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_add_linear(shardrec_mlp *mlp, int64_t outputs,
-                                                     shardrec_activation activation);
+/* Appends a layer. It is the stack's layer N where N layers were added before it, and its parameters are
+ * "layer.N.weight" and so on, in this order:
+ *   LINEAR      weight W [outputs, inputs], bias b [outputs]
+ *   CROSS       weight W [inputs, inputs], bias b [inputs]
+ *   with rank   down V [rank, inputs], weight W [inputs, rank], bias b [inputs]:
+ *               y = x0 * ((x V^T) W^T + b) + x
+ *   LAYER_NORM  weight w [inputs], 1 at first, bias b [inputs], 0 at first
+ *   DROPOUT     none
+ * Matrices are normal with deviation sqrt(2 / (rows + columns)) at first, b of LINEAR and CROSS normal
+ * with sqrt(1 / size of b), all from Philox4x32-10 keyed by (seed, N).
+ * CROSS: x0 is the input of the first cross layer of the consecutive ones that the layer is among. A
+ * stack of cross layers alone is a cross network.
+ * LAYER_NORM: mean and variance (divided by the number of columns) are those of a row. Each of their
+ * sums, and of backward's two, has 16 lanes: column c is added to lane c mod 16, from 0 and by ascending
+ * c, then lane i + 8 to lane i, then + 4, + 2, + 1. Squares and products are fused into the sum.
+ * DROPOUT: the element of row r and column c becomes 0 where a word of Philox4x32-10 is below
+ * floor(rate * 2^32), else it is multiplied by float(1 / (1 - rate)). With p = r * columns + c it is word p
+ * mod 4 for the key seed and the counter (p / 4 low, p / 4 high, N, number of forwards in training before
+ * this one, mod 2^32). backward uses the same words again. Checkpoints have that number, not the seed: a
+ * stack that goes on is made with the same one. Ranks with the same seed drop the same elements of their
+ * batches; where that is not wanted, give each a seed of its own, and broadcast the parameters.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (after the first forward),
+ * OUT_OF_MEMORY. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_mlp_add(shardrec_mlp *mlp, const shardrec_layer *layer);
 
 /* A stack of layers, as it is now. */
 typedef struct shardrec_layers {
   int64_t struct_size;          /* sizeof(shardrec_layers), set by the caller */
   int64_t inputs;               /* columns of the input */
   int64_t outputs;              /* columns of the output; inputs while there is no layer */
-  int32_t layers;               /* number of linear layers */
-  int32_t parameters;           /* number of parameters: two per layer, W then b */
+  int32_t layers;               /* number of layers that were added */
+  int32_t parameters;           /* number of parameters of all layers (shardrec_mlp_add) */
   int64_t elements;             /* of all parameters together */
   int64_t step;                 /* optimizer steps (shardrec_mlp_step) */
   double learning_rate;         /* of the next step */
@@ -121,10 +168,10 @@ SHARDREC_API shardrec_status shardrec_mlp_zero_gradients(shardrec_mlp *mlp);
  * INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_step(shardrec_mlp *mlp);
 
-/* Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,
- * INVALID_ARGUMENT. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp *mlp,
-                                                            double learning_rate);
+/* Changes a setting for later calls. backward is that of the last forward, whatever TRAINING was set to
+ * since. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_mlp_set_f64(shardrec_mlp *mlp, shardrec_mlp_setting setting,
+                                                  double value);
 
 /* Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
  * features >= 0, dim >= 1. options: kind MLP (threads) or NULL. out: owned by the caller.

@@ -6,7 +6,7 @@
 
 #include "dense/ddp/ddp.h"
 #include "dense/interaction.h"
-#include "dense/mlp.h"
+#include "dense/layers/mlp.h"
 #include "handle.h"
 #include "objects/comm_object.h"
 #include "options.h"

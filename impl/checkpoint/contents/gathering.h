@@ -17,7 +17,7 @@
 #include "checkpoint/contents/host_tensors.h"
 #include "checkpoint/contents/layers.h"
 #include "dense/ddp/ddp.h"
-#include "dense/mlp.h"
+#include "dense/layers/mlp.h"
 
 namespace shardrec::checkpoint {
 

@@ -15,6 +15,75 @@ const char* name_of(shardrec_activation activation) {
   return activation == SHARDREC_ACTIVATION_RELU ? "relu" : "none";
 }
 
+constexpr std::array<const char*, 4> kKinds = {"linear", "cross", "layer_norm", "dropout"};
+
+// The members that a layer of the kind has. Linear layers have no "kind": files of releases that had no
+// other kinds are read, and written, alike.
+void write_layer(core::JsonWriter& json, const dense::LayerShape& layer) {
+  json.begin_object();
+  if (layer.kind != SHARDREC_LAYER_LINEAR) json.key("kind").text(kKinds[layer.kind]);
+  switch (layer.kind) {
+    case SHARDREC_LAYER_CROSS:
+      json.key("rank").integer(layer.rank);
+      break;
+    case SHARDREC_LAYER_LAYER_NORM:
+      json.key("epsilon").number(layer.epsilon);
+      break;
+    case SHARDREC_LAYER_DROPOUT:
+      json.key("rate").number(layer.rate);
+      break;
+    default:
+      json.key("outputs").integer(layer.outputs);
+      json.key("activation").text(name_of(layer.activation));
+  }
+  json.end_object();
+}
+
+shardrec_layer_kind read_kind(const core::JsonValue& layer) {
+  const auto kind = layer.find("kind");
+  if (!kind) return SHARDREC_LAYER_LINEAR;
+  for (size_t k = 1; k < kKinds.size(); ++k) {
+    if (kind->text() == kKinds[k]) return static_cast<shardrec_layer_kind>(k);
+  }
+  kind->fail("\"" + kind->text() + "\" is unknown; accepted: cross, layer_norm, dropout");
+}
+
+shardrec_activation read_activation(const core::JsonValue& layer) {
+  const core::JsonValue activation = layer.at("activation");
+  if (activation.text() != "relu" && activation.text() != "none") {
+    activation.fail("\"" + activation.text() + "\" is unknown; accepted: none, relu");
+  }
+  return activation.text() == "relu" ? SHARDREC_ACTIVATION_RELU : SHARDREC_ACTIVATION_NONE;
+}
+
+dense::LayerShape read_layer(const core::JsonValue& layer) {
+  dense::LayerShape shape{.kind = read_kind(layer)};
+  switch (shape.kind) {
+    case SHARDREC_LAYER_CROSS:
+      layer.expect_keys({"kind", "rank"});
+      shape.rank = layer.at("rank").integer(0, dense::kLargestWidth);
+      break;
+    case SHARDREC_LAYER_LAYER_NORM:
+      layer.expect_keys({"kind", "epsilon"});
+      shape.epsilon = layer.at("epsilon").number();
+      break;
+    case SHARDREC_LAYER_DROPOUT:
+      layer.expect_keys({"kind", "rate"});
+      shape.rate = layer.at("rate").number();
+      break;
+    default:
+      layer.expect_keys({"outputs", "activation"});
+      shape.outputs = layer.at("outputs").integer(1, dense::kLargestWidth);
+      shape.activation = read_activation(layer);
+  }
+  try {
+    dense::check_shape(shape);
+  } catch (const core::Error& error) {
+    layer.fail(error.sentence());
+  }
+  return shape;
+}
+
 }  // namespace
 
 std::vector<DenseTensor> layer_tensors(const dense::Mlp& mlp) {
@@ -42,7 +111,8 @@ LayersState::LayersState(dense::Mlp& mlp)
           Numbers{.steps = mlp.parameters().steps(),
                   .learning_rate = mlp.parameters().learning_rate_was_set()
                                        ? mlp.parameters().optimizer().learning_rate
-                                       : std::numeric_limits<double>::quiet_NaN()})) {}
+                                       : std::numeric_limits<double>::quiet_NaN(),
+                  .dropout_forwards = mlp.dropout_forwards()})) {}
 
 std::vector<DenseTensor> LayersState::tensors() const {
   std::vector<DenseTensor> tensors = layer_tensors(*mlp_);
@@ -52,11 +122,18 @@ std::vector<DenseTensor> LayersState::tensors() const {
                      .dtype = SHARDREC_FLOAT64,
                      .shape = {1},
                      .data = bytes_of(&numbers_->learning_rate)});
+  if (mlp_->has_dropout()) {
+    tensors.push_back({.name = "dropout_forwards",
+                       .dtype = SHARDREC_INT64,
+                       .shape = {1},
+                       .data = bytes_of(&numbers_->dropout_forwards)});
+  }
   return tensors;
 }
 
 void LayersState::apply() noexcept {
   mlp_->parameters().set_steps(numbers_->steps);
+  mlp_->set_dropout_forwards(numbers_->dropout_forwards);
   if (std::isfinite(numbers_->learning_rate)) {
     mlp_->parameters().set_learning_rate(numbers_->learning_rate);
   }
@@ -67,12 +144,7 @@ std::string describe_layers(const dense::Mlp& mlp) {
   json.begin_object();
   json.key("inputs").integer(mlp.inputs());
   json.key("layers").begin_array();
-  for (const dense::LayerShape& layer : mlp.shapes()) {
-    json.begin_object();
-    json.key("outputs").integer(layer.outputs);
-    json.key("activation").text(name_of(layer.activation));
-    json.end_object();
-  }
+  for (const dense::LayerShape& layer : mlp.shapes()) write_layer(json, layer);
   json.end_array();
   json.key("optimizer").text(plan::optimizer_to_json(mlp.parameters().initial_optimizer()));
   json.end_object();
@@ -90,14 +162,7 @@ LayersDescription read_description(const std::string& description, const std::st
   const core::JsonValue layers = root.at("layers");
   (void)layers.array_size();
   for (auto layer = layers.first(); layer; layer = layer->next()) {
-    layer->expect_keys({"outputs", "activation"});
-    const core::JsonValue activation = layer->at("activation");
-    if (activation.text() != "relu" && activation.text() != "none") {
-      activation.fail("\"" + activation.text() + "\" is unknown; accepted: none, relu");
-    }
-    read.layers.push_back({.outputs = layer->at("outputs").integer(1, 65536),
-                           .activation = activation.text() == "relu" ? SHARDREC_ACTIVATION_RELU
-                                                                     : SHARDREC_ACTIVATION_NONE});
+    read.layers.push_back(read_layer(*layer));
   }
   return read;
 }
@@ -107,9 +172,7 @@ std::unique_ptr<dense::Mlp> make_layers(const std::string& description, dense::M
   const LayersDescription read = read_description(description, path);
   options.optimizer = read.optimizer;
   auto mlp = std::make_unique<dense::Mlp>(read.inputs, options);
-  for (const dense::LayerShape& layer : read.layers) {
-    mlp->add_linear(layer.outputs, layer.activation);
-  }
+  for (const dense::LayerShape& layer : read.layers) mlp->add(layer);
   return mlp;
 }
 

@@ -1,6 +1,6 @@
 // A stack of layers as a checkpoint holds it: parameters under their names, optimizer states as
-// "<parameter>.<state>", the step count, a learning rate that was set, and a description from which
-// the stack can be made again.
+// "<parameter>.<state>", the step count, a learning rate that was set, of stacks with dropout the number of
+// forwards in training, and a description from which the stack can be made again.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "checkpoint/format/tensors.h"
 #include "core/error.h"
-#include "dense/mlp.h"
+#include "dense/layers/mlp.h"
 
 namespace shardrec::checkpoint {
 
@@ -31,6 +31,7 @@ class LayersState {
   struct Numbers {
     int64_t steps = 0;
     double learning_rate = 0;  // NaN: none was set
+    int64_t dropout_forwards = 0;
   };
   dense::Mlp* mlp_;
   std::unique_ptr<Numbers> numbers_;  // stays in place

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "checkpoint/read/load.h"
-#include "dense/mlp.h"
+#include "dense/layers/mlp.h"
 #include "plan/plan.h"
 
 namespace shardrec::checkpoint {

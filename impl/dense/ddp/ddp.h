@@ -22,7 +22,7 @@
 #include "dense/ddp/reducer.h"
 #include "dense/element_optimizer.h"
 #include "dense/gradient_norm.h"
-#include "dense/mlp.h"
+#include "dense/layers/mlp.h"
 #include "plan/model/model.h"
 #include "shardrec/ddp.h"
 

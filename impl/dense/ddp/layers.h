@@ -7,7 +7,7 @@
 #include <string>
 
 #include "dense/ddp/ddp.h"
-#include "dense/mlp.h"
+#include "dense/layers/mlp.h"
 
 namespace shardrec::dense {
 

@@ -53,13 +53,18 @@ static void *aligned(int64_t bytes) {
   return memset(aligned_alloc(64, size), 0, size);
 }
 
+static shardrec_status add_linear(shardrec_mlp *mlp, int64_t outputs, shardrec_activation activation) {
+  const shardrec_layer layer = {.struct_size = sizeof layer, .activation = activation, .outputs = outputs};
+  return shardrec_mlp_add(mlp, &layer);
+}
+
 static int open_layers(overhead_training *t) {
   TRY(shardrec_interaction_create(t->tables, DIM, NULL, &t->cross));
   TRY(shardrec_interaction_outputs(t->cross, &t->width));
   TRY(shardrec_mlp_create(DENSE, NULL, &t->bottom));
-  TRY(shardrec_mlp_add_linear(t->bottom, DIM, SHARDREC_ACTIVATION_RELU));
+  TRY(add_linear(t->bottom, DIM, SHARDREC_ACTIVATION_RELU));
   TRY(shardrec_mlp_create(t->width, NULL, &t->top));
-  TRY(shardrec_mlp_add_linear(t->top, 1, SHARDREC_ACTIVATION_NONE));
+  TRY(add_linear(t->top, 1, SHARDREC_ACTIVATION_NONE));
   TRY(shardrec_ddp_create(t->comm, NULL, &t->ddp));
   TRY(shardrec_ddp_add_mlp(t->ddp, "bottom", t->bottom, NULL));
   TRY(shardrec_ddp_add_mlp(t->ddp, "top", t->top, NULL));

@@ -204,35 +204,35 @@ typedef _gostring_ swig_type_166;
 typedef _gostring_ swig_type_167;
 typedef long long swig_type_168;
 typedef _gostring_ swig_type_169;
-typedef long long swig_type_170;
+typedef _gostring_ swig_type_170;
 typedef _gostring_ swig_type_171;
-typedef _gostring_ swig_type_172;
-typedef _gostring_ swig_type_173;
-typedef _goslice_ swig_type_174;
+typedef _goslice_ swig_type_172;
+typedef _goslice_ swig_type_173;
+typedef _gostring_ swig_type_174;
 typedef _goslice_ swig_type_175;
-typedef _gostring_ swig_type_176;
-typedef _goslice_ swig_type_177;
-typedef _goslice_ swig_type_178;
+typedef _goslice_ swig_type_176;
+typedef _gostring_ swig_type_177;
+typedef _gostring_ swig_type_178;
 typedef _gostring_ swig_type_179;
 typedef _gostring_ swig_type_180;
-typedef _gostring_ swig_type_181;
-typedef _gostring_ swig_type_182;
-typedef long long swig_type_183;
-typedef long long swig_type_184;
-typedef _gostring_ swig_type_185;
-typedef _gostring_ swig_type_186;
+typedef long long swig_type_181;
+typedef long long swig_type_182;
+typedef _gostring_ swig_type_183;
+typedef _gostring_ swig_type_184;
+typedef _goslice_ swig_type_185;
+typedef _goslice_ swig_type_186;
 typedef _goslice_ swig_type_187;
-typedef _goslice_ swig_type_188;
+typedef _gostring_ swig_type_188;
 typedef _goslice_ swig_type_189;
-typedef _gostring_ swig_type_190;
+typedef _goslice_ swig_type_190;
 typedef _goslice_ swig_type_191;
-typedef _goslice_ swig_type_192;
+typedef _gostring_ swig_type_192;
 typedef _goslice_ swig_type_193;
-typedef _gostring_ swig_type_194;
+typedef _goslice_ swig_type_194;
 typedef _goslice_ swig_type_195;
 typedef _goslice_ swig_type_196;
-typedef _goslice_ swig_type_197;
-typedef _goslice_ swig_type_198;
+typedef _gostring_ swig_type_197;
+typedef _gostring_ swig_type_198;
 typedef _gostring_ swig_type_199;
 typedef _gostring_ swig_type_200;
 typedef _gostring_ swig_type_201;
@@ -241,16 +241,16 @@ typedef _gostring_ swig_type_203;
 typedef _gostring_ swig_type_204;
 typedef _gostring_ swig_type_205;
 typedef _gostring_ swig_type_206;
-typedef _gostring_ swig_type_207;
+typedef _goslice_ swig_type_207;
 typedef _gostring_ swig_type_208;
-typedef _goslice_ swig_type_209;
+typedef long long swig_type_209;
 typedef _gostring_ swig_type_210;
 typedef long long swig_type_211;
 typedef _gostring_ swig_type_212;
-typedef long long swig_type_213;
-typedef _gostring_ swig_type_214;
+typedef _gostring_ swig_type_213;
+typedef long long swig_type_214;
 typedef _gostring_ swig_type_215;
-typedef long long swig_type_216;
+typedef _gostring_ swig_type_216;
 typedef _gostring_ swig_type_217;
 typedef _gostring_ swig_type_218;
 typedef _gostring_ swig_type_219;
@@ -260,67 +260,67 @@ typedef _gostring_ swig_type_222;
 typedef _gostring_ swig_type_223;
 typedef _gostring_ swig_type_224;
 typedef _gostring_ swig_type_225;
-typedef _gostring_ swig_type_226;
+typedef _goslice_ swig_type_226;
 typedef _gostring_ swig_type_227;
-typedef _goslice_ swig_type_228;
+typedef _gostring_ swig_type_228;
 typedef _gostring_ swig_type_229;
 typedef _gostring_ swig_type_230;
 typedef _gostring_ swig_type_231;
 typedef _gostring_ swig_type_232;
-typedef _gostring_ swig_type_233;
+typedef long long swig_type_233;
 typedef _gostring_ swig_type_234;
 typedef long long swig_type_235;
 typedef _gostring_ swig_type_236;
-typedef long long swig_type_237;
+typedef _gostring_ swig_type_237;
 typedef _gostring_ swig_type_238;
-typedef _gostring_ swig_type_239;
-typedef _gostring_ swig_type_240;
-typedef _goslice_ swig_type_241;
-typedef _goslice_ swig_type_242;
+typedef _goslice_ swig_type_239;
+typedef _goslice_ swig_type_240;
+typedef _gostring_ swig_type_241;
+typedef _gostring_ swig_type_242;
 typedef _gostring_ swig_type_243;
 typedef _gostring_ swig_type_244;
 typedef _gostring_ swig_type_245;
-typedef _gostring_ swig_type_246;
+typedef long long swig_type_246;
 typedef _gostring_ swig_type_247;
-typedef long long swig_type_248;
+typedef _gostring_ swig_type_248;
 typedef _gostring_ swig_type_249;
 typedef _gostring_ swig_type_250;
 typedef _gostring_ swig_type_251;
 typedef _gostring_ swig_type_252;
 typedef _gostring_ swig_type_253;
 typedef _gostring_ swig_type_254;
-typedef _gostring_ swig_type_255;
-typedef _gostring_ swig_type_256;
+typedef long long swig_type_255;
+typedef long long swig_type_256;
 typedef long long swig_type_257;
 typedef long long swig_type_258;
-typedef long long swig_type_259;
-typedef long long swig_type_260;
-typedef _gostring_ swig_type_261;
-typedef _gostring_ swig_type_262;
-typedef long long swig_type_263;
+typedef _gostring_ swig_type_259;
+typedef _gostring_ swig_type_260;
+typedef long long swig_type_261;
+typedef _goslice_ swig_type_262;
+typedef _goslice_ swig_type_263;
 typedef _goslice_ swig_type_264;
 typedef _goslice_ swig_type_265;
 typedef _goslice_ swig_type_266;
 typedef _goslice_ swig_type_267;
-typedef _goslice_ swig_type_268;
-typedef _goslice_ swig_type_269;
-typedef _gostring_ swig_type_270;
+typedef _gostring_ swig_type_268;
+typedef long long swig_type_269;
+typedef long long swig_type_270;
 typedef _gostring_ swig_type_271;
 typedef _gostring_ swig_type_272;
 typedef _gostring_ swig_type_273;
 typedef _gostring_ swig_type_274;
 typedef _gostring_ swig_type_275;
-typedef long long swig_type_276;
-typedef _goslice_ swig_type_277;
+typedef _gostring_ swig_type_276;
+typedef long long swig_type_277;
 typedef _goslice_ swig_type_278;
 typedef _goslice_ swig_type_279;
 typedef _goslice_ swig_type_280;
 typedef _goslice_ swig_type_281;
 typedef _goslice_ swig_type_282;
 typedef _goslice_ swig_type_283;
-typedef _gostring_ swig_type_284;
-typedef long long swig_type_285;
-typedef _goslice_ swig_type_286;
+typedef _goslice_ swig_type_284;
+typedef _gostring_ swig_type_285;
+typedef long long swig_type_286;
 typedef _goslice_ swig_type_287;
 typedef _goslice_ swig_type_288;
 typedef _goslice_ swig_type_289;
@@ -328,6 +328,7 @@ typedef _goslice_ swig_type_290;
 typedef _goslice_ swig_type_291;
 typedef _goslice_ swig_type_292;
 typedef _goslice_ swig_type_293;
+typedef _goslice_ swig_type_294;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -458,67 +459,67 @@ extern swig_type_165 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
 extern swig_type_166 _wrap_ddp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
 extern swig_type_167 _wrap_mlp_create_capi(swig_type_168 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_169 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_170 arg2, swig_intgo arg3);
-extern swig_type_171 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_172 _wrap_mlp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
-extern swig_type_173 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_174 arg2, swig_type_175 arg3);
-extern swig_type_176 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_177 arg2, swig_type_178 arg3);
-extern swig_type_179 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_180 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_181 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_182 _wrap_interaction_create_capi(swig_type_183 arg1, swig_type_184 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_169 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_170 _wrap_mlp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_171 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_172 arg2, swig_type_173 arg3);
+extern swig_type_174 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_175 arg2, swig_type_176 arg3);
+extern swig_type_177 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_178 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_179 _wrap_mlp_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
+extern swig_type_180 _wrap_interaction_create_capi(swig_type_181 arg1, swig_type_182 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_185 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_186 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_187 arg2, swig_type_188 arg3, swig_type_189 arg4);
-extern swig_type_190 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_191 arg2, swig_type_192 arg3, swig_type_193 arg4);
-extern swig_type_194 _wrap_bce_with_logits_capi(swig_type_195 arg1, swig_type_196 arg2, swig_type_197 arg3, swig_type_198 arg4, swig_voidp arg5);
-extern swig_type_199 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_200 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_183 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_184 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_185 arg2, swig_type_186 arg3, swig_type_187 arg4);
+extern swig_type_188 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_189 arg2, swig_type_190 arg3, swig_type_191 arg4);
+extern swig_type_192 _wrap_bce_with_logits_capi(swig_type_193 arg1, swig_type_194 arg2, swig_type_195 arg3, swig_type_196 arg4, swig_voidp arg5);
+extern swig_type_197 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_198 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_201 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_202 arg2, uintptr_t arg3);
-extern swig_type_203 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_204 arg2, uintptr_t arg3);
-extern swig_type_205 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_206 arg2, uintptr_t arg3);
-extern swig_type_207 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_208 arg2, swig_type_209 arg3);
-extern swig_type_210 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_211 arg2, uintptr_t arg3);
-extern swig_type_212 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_213 arg2, uintptr_t arg3);
-extern swig_type_214 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_215 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_216 arg2);
-extern swig_type_217 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_218 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_219 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_220 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_221 arg2, swig_voidp arg3);
-extern swig_type_222 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_223 arg2, swig_voidp arg3);
-extern swig_type_224 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_225 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_226 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_227 arg2, int arg3, swig_type_228 arg4);
-extern swig_type_229 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_230 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_231 _wrap_checkpoint_list_json_capi(swig_type_232 arg1, swig_voidp arg2);
-extern swig_type_233 _wrap_scorer_open_capi(swig_type_234 arg1, swig_type_235 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_199 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_200 arg2, uintptr_t arg3);
+extern swig_type_201 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_202 arg2, uintptr_t arg3);
+extern swig_type_203 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_204 arg2, uintptr_t arg3);
+extern swig_type_205 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_206 arg2, swig_type_207 arg3);
+extern swig_type_208 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_209 arg2, uintptr_t arg3);
+extern swig_type_210 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_211 arg2, uintptr_t arg3);
+extern swig_type_212 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_213 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_214 arg2);
+extern swig_type_215 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_216 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_217 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_218 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_219 arg2, swig_voidp arg3);
+extern swig_type_220 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_221 arg2, swig_voidp arg3);
+extern swig_type_222 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_223 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_224 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_225 arg2, int arg3, swig_type_226 arg4);
+extern swig_type_227 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_228 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_229 _wrap_checkpoint_list_json_capi(swig_type_230 arg1, swig_voidp arg2);
+extern swig_type_231 _wrap_scorer_open_capi(swig_type_232 arg1, swig_type_233 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_236 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_237 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_238 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_239 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_234 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_235 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_236 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_237 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_240 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_241 arg2, swig_type_242 arg3);
-extern swig_type_243 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_244 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_245 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_246 _wrap_counters_text_capi(swig_voidp arg1);
-extern swig_type_247 _wrap_trace_start_capi(swig_type_248 arg1);
+extern swig_type_238 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_239 arg2, swig_type_240 arg3);
+extern swig_type_241 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_242 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_243 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_244 _wrap_counters_text_capi(swig_voidp arg1);
+extern swig_type_245 _wrap_trace_start_capi(swig_type_246 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_249 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_250 _wrap_probe_json_capi(swig_type_251 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_252 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_253 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_254 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_255 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
-extern swig_type_256 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_257 arg4, swig_type_258 arg5, swig_type_259 arg6, swig_type_260 arg7);
-extern swig_type_261 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_262 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_263 arg2, swig_type_264 arg3, swig_type_265 arg4, swig_type_266 arg5, swig_type_267 arg6, swig_type_268 arg7, swig_type_269 arg8);
-extern swig_type_270 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_271 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_272 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_273 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_274 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_275 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_276 arg3, swig_type_277 arg4, swig_type_278 arg5, swig_type_279 arg6, swig_type_280 arg7, swig_type_281 arg8, swig_type_282 arg9, swig_type_283 arg10, swig_voidp arg11);
-extern swig_type_284 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_285 arg2, swig_type_286 arg3, swig_type_287 arg4, swig_type_288 arg5, swig_type_289 arg6, swig_type_290 arg7, swig_type_291 arg8, swig_type_292 arg9, swig_type_293 arg10, swig_voidp arg11);
+extern swig_type_247 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_248 _wrap_probe_json_capi(swig_type_249 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_250 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_251 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_252 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_253 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_254 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_255 arg4, swig_type_256 arg5, swig_type_257 arg6, swig_type_258 arg7);
+extern swig_type_259 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_260 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_261 arg2, swig_type_262 arg3, swig_type_263 arg4, swig_type_264 arg5, swig_type_265 arg6, swig_type_266 arg7, swig_type_267 arg8);
+extern swig_type_268 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_269 arg4, swig_type_270 arg5, double arg6, double arg7);
+extern swig_type_271 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_272 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_273 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_274 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_275 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_276 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_277 arg3, swig_type_278 arg4, swig_type_279 arg5, swig_type_280 arg6, swig_type_281 arg7, swig_type_282 arg8, swig_type_283 arg9, swig_type_284 arg10, swig_voidp arg11);
+extern swig_type_285 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_286 arg2, swig_type_287 arg3, swig_type_288 arg4, swig_type_289 arg5, swig_type_290 arg6, swig_type_291 arg7, swig_type_292 arg8, swig_type_293 arg9, swig_type_294 arg10, swig_voidp arg11);
 #cgo noescape _wrap_capabilities_json_capi
 #cgo nocallback _wrap_capabilities_json_capi
 #cgo noescape _wrap_available_capi
@@ -3739,28 +3740,6 @@ func Mlp_destroy(arg1 *uintptr) {
 	C._wrap_mlp_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Mlp_add_linear(arg1 *Handle, arg2 int64, arg3 int32) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_170(_swig_i_1), C.swig_intgo(_swig_i_2))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(arg1)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
 func Mlp_parameter(arg1 *Handle, arg2 int32, arg3 *View, arg4 *View) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -3833,7 +3812,7 @@ func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_174)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_175)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_173)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3875,7 +3854,7 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_177)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_175)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3931,7 +3910,7 @@ func Mlp_step(arg1 *Handle) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Mlp_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
+func Mlp_set_f64(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3944,7 +3923,8 @@ func Mlp_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_mlp_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_mlp_set_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3967,7 +3947,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_s
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_183(_swig_i_0), C.swig_type_184(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_181(_swig_i_0), C.swig_type_182(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 error
@@ -4034,7 +4014,7 @@ func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_188)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_189)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_185)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4087,7 +4067,7 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_192)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_193)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_189)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_190)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4138,7 +4118,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_195)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_197)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_193)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_194)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	keepLayout(arg1)
 	keepLayout(arg2)
@@ -4191,7 +4171,7 @@ func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4237,7 +4217,7 @@ func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_r
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4278,7 +4258,7 @@ func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4319,7 +4299,7 @@ func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4357,7 +4337,7 @@ func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret er
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_208)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_209)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -4395,7 +4375,7 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_211(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_209(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4427,7 +4407,7 @@ func Checkpoint_commit_begin(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_213(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_211(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4471,7 +4451,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_216(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_214(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4541,7 +4521,7 @@ func Checkpoint_load_partial(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *stri
 
 	var _swig_i_3 *unsafe.Pointer
 	_swig_i_3 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4574,7 +4554,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4605,7 +4585,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_223)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4646,7 +4626,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_223)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4685,7 +4665,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_227)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4765,7 +4745,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_232)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_230)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -4807,7 +4787,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_234)(unsafe.Pointer(&_swig_i_0)), C.swig_type_235(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_232)(unsafe.Pointer(&_swig_i_0)), C.swig_type_233(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -4848,7 +4828,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_237(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_235(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4941,7 +4921,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_241)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_239)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_240)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5034,7 +5014,7 @@ func Counters_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_248(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_246(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -5080,7 +5060,7 @@ func Probe_json(arg1 string, arg2 int32, arg3 int32, arg4 *Handle, arg5 *string)
 
 	var _swig_i_4 *unsafe.Pointer
 	_swig_i_4 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_251)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_249)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg4)
 	*arg5 = takeText(*_swig_i_4)
@@ -5219,7 +5199,7 @@ func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 in
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_257(_swig_i_3), C.swig_type_258(_swig_i_4), C.swig_type_259(_swig_i_5), C.swig_type_260(_swig_i_6))
+	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_255(_swig_i_3), C.swig_type_256(_swig_i_4), C.swig_type_257(_swig_i_5), C.swig_type_258(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5311,7 +5291,7 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	}
 	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
 
-	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_263(_swig_i_1), *(*C.swig_type_264)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_265)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_266)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_267)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_268)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_269)(unsafe.Pointer(&_swig_i_7)))
+	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_263)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_264)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_265)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_266)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_267)(unsafe.Pointer(&_swig_i_7)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -5338,6 +5318,32 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_7
 	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Flat_mlp_add(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 float64, arg7 float64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_269(_swig_i_3), C.swig_type_270(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -5423,7 +5429,7 @@ func Flat_checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *in
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5521,7 +5527,7 @@ func Flat_scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_276(_swig_i_2), *(*C.swig_type_277)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_278)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_277(_swig_i_2), *(*C.swig_type_278)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5627,7 +5633,7 @@ func Flat_scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_285(_swig_i_1), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_292)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_293)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_286(_swig_i_1), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_292)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_293)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_294)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)

@@ -260,8 +260,6 @@ func Mlp_create(int64, *Handle, *uintptr) error { return missing() }
 
 func Mlp_destroy(*uintptr) {}
 
-func Mlp_add_linear(*Handle, int64, int32) error { return missing() }
-
 func Mlp_parameter(*Handle, int32, *View, *View) error { return missing() }
 
 func Mlp_state(*Handle, int32, int32, *View) error { return missing() }
@@ -274,7 +272,7 @@ func Mlp_zero_gradients(*Handle) error { return missing() }
 
 func Mlp_step(*Handle) error { return missing() }
 
-func Mlp_set_learning_rate(*Handle, float64) error { return missing() }
+func Mlp_set_f64(*Handle, int32, float64) error { return missing() }
 
 func Interaction_create(int64, int64, *Handle, *uintptr) error { return missing() }
 
@@ -377,6 +375,8 @@ func Flat_plan_box(*Handle, int32, int32, *int32, *int64, *int64, *int64, *int64
 func Flat_lookup_begin(*Handle, int64, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor) error {
 	return missing()
 }
+
+func Flat_mlp_add(*Handle, int32, int32, int64, int64, float64, float64) error { return missing() }
 
 func Flat_mlp_info(*Handle, *int64, *int64, *int32, *int32, *int64, *int64, *float64, *int32, *int32) error {
 	return missing()

@@ -131,7 +131,7 @@ func TestTensorsCrossWithShapeAndStride(t *testing.T) {
 
 func TestTensorsOfTheLibraryCanBeWritten(t *testing.T) {
 	mlp := made(t, Mlp_destroy, func(out *uintptr) error { return Mlp_create(3, nil, out) })
-	check(t, Mlp_add_linear(mlp, 2, 0))
+	check(t, Flat_mlp_add(mlp, 0, 0, 2, 0, 0, 0))
 	var weights, bias View
 	check(t, Mlp_parameter(mlp, 0, &weights, nil))
 	check(t, Mlp_parameter(mlp, 1, &bias, nil))

@@ -387,6 +387,19 @@ static shardrec_status shardrec_flat_lookup_begin(shardrec_lookup *lookup, int64
   if (status != SHARDREC_OK) return status;
   return SHARDREC_OK;
 }
+static shardrec_status shardrec_flat_mlp_add(shardrec_mlp *mlp, int32_t kind, int32_t activation, int64_t outputs, int64_t rank, double epsilon, double rate) {
+  shardrec_status status;
+  shardrec_layer layer_struct = {.struct_size = sizeof(shardrec_layer)};
+  layer_struct.kind = kind;
+  layer_struct.activation = activation;
+  layer_struct.outputs = outputs;
+  layer_struct.rank = rank;
+  layer_struct.epsilon = epsilon;
+  layer_struct.rate = rate;
+  status = shardrec_mlp_add(mlp, &layer_struct);
+  if (status != SHARDREC_OK) return status;
+  return SHARDREC_OK;
+}
 static shardrec_status shardrec_flat_mlp_info(const shardrec_mlp *mlp, int64_t *out_inputs, int64_t *out_outputs, int32_t *out_layers, int32_t *out_parameters, int64_t *out_elements, int64_t *out_step, double *out_learning_rate, int32_t *out_optimizer, int32_t *out_states) {
   shardrec_status status;
   shardrec_layers out_struct = {.struct_size = sizeof(shardrec_layers)};
@@ -3579,31 +3592,6 @@ void _wrap_mlp_destroy_capi(shardrec_mlp **_swig_go_0) {
 }
 
 
-_gostring_ _wrap_mlp_add_linear_capi(shardrec_mlp *_swig_go_0, long long _swig_go_1, intgo _swig_go_2) {
-  shardrec_mlp *arg1 = 0 ;
-  int64_t arg2 ;
-  shardrec_activation arg3 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_mlp *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (shardrec_activation)_swig_go_2;
-  
-  result = (shardrec_status)shardrec_mlp_add_linear(arg1,arg2,arg3);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  return _swig_go_result;
-}
-
-
 _gostring_ _wrap_mlp_parameter_capi(shardrec_mlp *_swig_go_0, int _swig_go_1, shardrec_tensor *_swig_go_2, shardrec_tensor *_swig_go_3) {
   shardrec_mlp *arg1 = 0 ;
   int32_t arg2 ;
@@ -3761,16 +3749,18 @@ _gostring_ _wrap_mlp_step_capi(shardrec_mlp *_swig_go_0) {
 }
 
 
-_gostring_ _wrap_mlp_set_learning_rate_capi(shardrec_mlp *_swig_go_0, double _swig_go_1) {
+_gostring_ _wrap_mlp_set_f64_capi(shardrec_mlp *_swig_go_0, intgo _swig_go_1, double _swig_go_2) {
   shardrec_mlp *arg1 = 0 ;
-  double arg2 ;
+  shardrec_mlp_setting arg2 ;
+  double arg3 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_mlp *)_swig_go_0;
-  arg2 = (double)_swig_go_1;
+  arg2 = (shardrec_mlp_setting)_swig_go_1;
+  arg3 = (double)_swig_go_2;
   
-  result = (shardrec_status)shardrec_mlp_set_learning_rate(arg1,arg2);
+  result = (shardrec_status)shardrec_mlp_set_f64(arg1,arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -5088,6 +5078,39 @@ _gostring_ _wrap_flat_lookup_begin_capi(shardrec_lookup *_swig_go_0, long long _
   
   
   
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_flat_mlp_add_capi(shardrec_mlp *_swig_go_0, int _swig_go_1, int _swig_go_2, long long _swig_go_3, long long _swig_go_4, double _swig_go_5, double _swig_go_6) {
+  shardrec_mlp *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  int64_t arg4 ;
+  int64_t arg5 ;
+  double arg6 ;
+  double arg7 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mlp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (int64_t)_swig_go_3;
+  arg5 = (int64_t)_swig_go_4;
+  arg6 = (double)_swig_go_5;
+  arg7 = (double)_swig_go_6;
+  
+  result = (shardrec_status)shardrec_flat_mlp_add(arg1,arg2,arg3,arg4,arg5,arg6,arg7);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
   
   return _swig_go_result;
 }

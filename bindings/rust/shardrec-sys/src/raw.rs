@@ -722,6 +722,31 @@ pub const SHARDREC_ACTIVATION_NONE: shardrec_activation = shardrec_activation(0)
 pub const SHARDREC_ACTIVATION_RELU: shardrec_activation = shardrec_activation(1);
 const _: () = assert!(core::mem::size_of::<shardrec_activation>() == 4);
 
+/// What a layer computes from its input x, row by row of the batch. All but LINEAR have as many outputs
+/// as inputs. x W^T is a matrix product; \* multiplies element by element.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_layer_kind(pub u32);
+/// y = activation(x W^T + b)
+pub const SHARDREC_LAYER_LINEAR: shardrec_layer_kind = shardrec_layer_kind(0);
+/// y = x0 \* (x W^T + b) + x, of DCN-v2 (Wang et al. 2021)
+pub const SHARDREC_LAYER_CROSS: shardrec_layer_kind = shardrec_layer_kind(1);
+/// y = (x - mean) / sqrt(variance + epsilon) \* w + b (Ba et al. 2016)
+pub const SHARDREC_LAYER_LAYER_NORM: shardrec_layer_kind = shardrec_layer_kind(2);
+/// y = 0 with probability rate, else x / (1 - rate) (Srivastava et al. 2014)
+pub const SHARDREC_LAYER_DROPOUT: shardrec_layer_kind = shardrec_layer_kind(3);
+const _: () = assert!(core::mem::size_of::<shardrec_layer_kind>() == 4);
+
+/// A number of a stack that can be changed.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_mlp_setting(pub u32);
+/// finite, \>= 0; of the next step
+pub const SHARDREC_MLP_LEARNING_RATE: shardrec_mlp_setting = shardrec_mlp_setting(1);
+/// 1 (at first) or 0; 0 for evaluation: dropout layers give their input
+pub const SHARDREC_MLP_TRAINING: shardrec_mlp_setting = shardrec_mlp_setting(2);
+const _: () = assert!(core::mem::size_of::<shardrec_mlp_setting>() == 4);
+
 /// The C API's `shardrec_metric`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -1201,6 +1226,51 @@ impl Default for shardrec_batch {
     }
 }
 
+/// A layer to add (shardrec_mlp_add). Members that its kind does not read are 0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct shardrec_layer {
+    /// sizeof(shardrec_layer), set by the caller
+    pub struct_size: i64,
+    /// a shardrec_layer_kind
+    pub kind: i32,
+    /// of LINEAR: a shardrec_activation
+    pub activation: i32,
+    /// of LINEAR: columns of its output, 1 to 65536
+    pub outputs: i64,
+    /// of CROSS: 0 for a whole matrix W, or columns of its factors, 1 to 65536
+    pub rank: i64,
+    /// of LAYER_NORM: 1e-30 to 1e30, or 0 for 1e-5
+    pub epsilon: f64,
+    /// of DROPOUT: probability that an element becomes 0, at least 0, below 1
+    pub rate: f64,
+}
+const _: () = {
+    assert!(core::mem::size_of::<shardrec_layer>() == 48);
+    assert!(core::mem::align_of::<shardrec_layer>() == 8);
+    assert!(core::mem::offset_of!(shardrec_layer, struct_size) == 0);
+    assert!(core::mem::offset_of!(shardrec_layer, kind) == 8);
+    assert!(core::mem::offset_of!(shardrec_layer, activation) == 12);
+    assert!(core::mem::offset_of!(shardrec_layer, outputs) == 16);
+    assert!(core::mem::offset_of!(shardrec_layer, rank) == 24);
+    assert!(core::mem::offset_of!(shardrec_layer, epsilon) == 32);
+    assert!(core::mem::offset_of!(shardrec_layer, rate) == 40);
+};
+impl shardrec_layer {
+    /// All members zero but its size.
+    pub const fn new() -> shardrec_layer {
+        // SAFETY: zeros are a value of every member: numbers and pointers.
+        let mut made: shardrec_layer = unsafe { core::mem::zeroed() };
+        made.struct_size = 48;
+        made
+    }
+}
+impl Default for shardrec_layer {
+    fn default() -> shardrec_layer {
+        shardrec_layer::new()
+    }
+}
+
 /// A stack of layers, as it is now.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1211,9 +1281,9 @@ pub struct shardrec_layers {
     pub inputs: i64,
     /// columns of the output; inputs while there is no layer
     pub outputs: i64,
-    /// number of linear layers
+    /// number of layers that were added
     pub layers: i32,
-    /// number of parameters: two per layer, W then b
+    /// number of parameters of all layers (shardrec_mlp_add)
     pub parameters: i32,
     /// of all parameters together
     pub elements: i64,
@@ -2266,7 +2336,7 @@ extern "C" {
     /// with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_ddp_statistics_json(ddp: *mut shardrec_ddp, out_text: *mut *mut c_char) -> shardrec_status;
-    /// Makes an empty stack of linear layers. inputs in \[1, 65536\]: columns of its input.
+    /// Makes an empty stack of layers. inputs in \[1, 65536\]: columns of its input.
     /// options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
     /// ACCUMULATE_GRADIENTS).
     /// SGD           w -= lr \* g
@@ -2287,11 +2357,30 @@ extern "C" {
     pub fn shardrec_mlp_create(inputs: i64, options: *const shardrec_options, out: *mut *mut shardrec_mlp) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_mlp_destroy(mlp: *mut *mut shardrec_mlp);
-    /// Appends y = activation(x W^T + b), W \[outputs, inputs\] normal with deviation sqrt(2 / (inputs +
-    /// outputs)), b \[outputs\] normal with sqrt(1 / outputs), both from Philox4x32-10 keyed by (seed, layer
-    /// number). outputs in \[1, 65536\]. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
-    /// INVALID_STATE (after the first forward), OUT_OF_MEMORY. Since 0.1.
-    pub fn shardrec_mlp_add_linear(mlp: *mut shardrec_mlp, outputs: i64, activation: shardrec_activation) -> shardrec_status;
+    /// Appends a layer. It is the stack's layer N where N layers were added before it, and its parameters are
+    /// "layer.N.weight" and so on, in this order:
+    /// LINEAR      weight W \[outputs, inputs\], bias b \[outputs\]
+    /// CROSS       weight W \[inputs, inputs\], bias b \[inputs\]
+    /// with rank   down V \[rank, inputs\], weight W \[inputs, rank\], bias b \[inputs\]:
+    ///             y = x0 \* ((x V^T) W^T + b) + x
+    /// LAYER_NORM  weight w \[inputs\], 1 at first, bias b \[inputs\], 0 at first
+    /// DROPOUT     none
+    /// Matrices are normal with deviation sqrt(2 / (rows + columns)) at first, b of LINEAR and CROSS normal
+    /// with sqrt(1 / size of b), all from Philox4x32-10 keyed by (seed, N).
+    /// CROSS: x0 is the input of the first cross layer of the consecutive ones that the layer is among. A
+    /// stack of cross layers alone is a cross network.
+    /// LAYER_NORM: mean and variance (divided by the number of columns) are those of a row. Each of their
+    /// sums, and of backward's two, has 16 lanes: column c is added to lane c mod 16, from 0 and by ascending
+    /// c, then lane i + 8 to lane i, then + 4, + 2, + 1. Squares and products are fused into the sum.
+    /// DROPOUT: the element of row r and column c becomes 0 where a word of Philox4x32-10 is below
+    /// floor(rate \* 2^32), else it is multiplied by float(1 / (1 - rate)). With p = r \* columns + c it is word p
+    /// mod 4 for the key seed and the counter (p / 4 low, p / 4 high, N, number of forwards in training before
+    /// this one, mod 2^32). backward uses the same words again. Checkpoints have that number, not the seed: a
+    /// stack that goes on is made with the same one. Ranks with the same seed drop the same elements of their
+    /// batches; where that is not wanted, give each a seed of its own, and broadcast the parameters.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (after the first forward),
+    /// OUT_OF_MEMORY. Since 0.2.
+    pub fn shardrec_mlp_add(mlp: *mut shardrec_mlp, layer: *const shardrec_layer) -> shardrec_status;
     /// What the stack is. out: its struct_size is set; the members that fit in it are written.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
     pub fn shardrec_mlp_info(mlp: *const shardrec_mlp, out: *mut shardrec_layers) -> shardrec_status;
@@ -2326,9 +2415,9 @@ extern "C" {
     /// One optimizer step on all parameters with their gradients, which stay as they are. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1.
     pub fn shardrec_mlp_step(mlp: *mut shardrec_mlp) -> shardrec_status;
-    /// Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_ARGUMENT. Since 0.1.
-    pub fn shardrec_mlp_set_learning_rate(mlp: *mut shardrec_mlp, learning_rate: f64) -> shardrec_status;
+    /// Changes a setting for later calls. backward is that of the last forward, whatever TRAINING was set to
+    /// since. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
+    pub fn shardrec_mlp_set_f64(mlp: *mut shardrec_mlp, setting: shardrec_mlp_setting, value: f64) -> shardrec_status;
     /// Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
     /// features \>= 0, dim \>= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.

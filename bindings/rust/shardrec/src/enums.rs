@@ -2056,6 +2056,87 @@ impl Activation {
     }
 }
 
+/// What a layer computes from its input x, row by row of the batch. All but LINEAR have as many outputs
+/// as inputs. x W^T is a matrix product; \* multiplies element by element.
+/// The C API's `shardrec_layer_kind`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LayerKind {
+    /// `SHARDREC_LAYER_LINEAR`: y = activation(x W^T + b).
+    Linear,
+    /// `SHARDREC_LAYER_CROSS`: y = x0 \* (x W^T + b) + x, of DCN-v2 (Wang et al. 2021).
+    Cross,
+    /// `SHARDREC_LAYER_LAYER_NORM`: y = (x - mean) / sqrt(variance + epsilon) \* w + b (Ba et al. 2016).
+    LayerNorm,
+    /// `SHARDREC_LAYER_DROPOUT`: y = 0 with probability rate, else x / (1 - rate) (Srivastava et al. 2014).
+    Dropout,
+}
+
+impl LayerKind {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_layer_kind {
+        match self {
+            LayerKind::Linear => sys::SHARDREC_LAYER_LINEAR,
+            LayerKind::Cross => sys::SHARDREC_LAYER_CROSS,
+            LayerKind::LayerNorm => sys::SHARDREC_LAYER_LAYER_NORM,
+            LayerKind::Dropout => sys::SHARDREC_LAYER_DROPOUT,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_layer_kind) -> Option<LayerKind> {
+        match raw {
+            sys::SHARDREC_LAYER_LINEAR => Some(LayerKind::Linear),
+            sys::SHARDREC_LAYER_CROSS => Some(LayerKind::Cross),
+            sys::SHARDREC_LAYER_LAYER_NORM => Some(LayerKind::LayerNorm),
+            sys::SHARDREC_LAYER_DROPOUT => Some(LayerKind::Dropout),
+            _ => None,
+        }
+    }
+}
+
+/// A number of a stack that can be changed.
+/// The C API's `shardrec_mlp_setting`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MlpSetting {
+    /// `SHARDREC_MLP_LEARNING_RATE`: finite, \>= 0; of the next step.
+    LearningRate,
+    /// `SHARDREC_MLP_TRAINING`: 1 (at first) or 0; 0 for evaluation: dropout layers give their input.
+    Training,
+}
+
+impl MlpSetting {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_mlp_setting {
+        match self {
+            MlpSetting::LearningRate => sys::SHARDREC_MLP_LEARNING_RATE,
+            MlpSetting::Training => sys::SHARDREC_MLP_TRAINING,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_mlp_setting) -> Option<MlpSetting> {
+        match raw {
+            sys::SHARDREC_MLP_LEARNING_RATE => Some(MlpSetting::LearningRate),
+            sys::SHARDREC_MLP_TRAINING => Some(MlpSetting::Training),
+            _ => None,
+        }
+    }
+}
+
 /// The C API's `shardrec_metric`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

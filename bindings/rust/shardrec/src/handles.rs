@@ -77,7 +77,7 @@ handles! {
     Lookup(shardrec_lookup, shardrec_lookup_destroy);
     /// A communicator arranged as replicas of sharded groups.
     Mesh(shardrec_mesh, shardrec_mesh_destroy);
-    /// A stack of linear layers.
+    /// A stack of layers.
     Mlp(shardrec_mlp, shardrec_mlp_destroy);
     /// Dot products of a dense vector and embeddings.
     Interaction(shardrec_interaction, shardrec_interaction_destroy);

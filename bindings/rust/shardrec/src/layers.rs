@@ -2,7 +2,7 @@
 
 use shardrec_sys as sys;
 
-use crate::enums::{Activation, Dtype, ErrorKind};
+use crate::enums::{Activation, Dtype, ErrorKind, LayerKind, MlpSetting};
 use crate::error::{c_text, check, refusal, Result};
 use crate::handles::{Checkpoint, Interaction, Mlp};
 use crate::memory::copied;
@@ -31,7 +31,45 @@ pub struct MlpPass<'a> {
 impl Mlp {
     /// Appends a linear layer of so many outputs, 1 to 65536.
     pub fn add_linear(&mut self, outputs: i64, activation: Activation) -> Result<()> {
-        check(unsafe { sys::shardrec_mlp_add_linear(self.0, outputs, activation.raw()) })
+        let mut layer = layer_of(LayerKind::Linear);
+        layer.outputs = outputs;
+        layer.activation = activation.value() as i32;
+        self.add(&layer)
+    }
+
+    /// Appends a cross layer of DCN-v2. rank: columns of the factors of its matrix, 1 to 65536, or 0 for a whole matrix.
+    pub fn add_cross(&mut self, rank: i64) -> Result<()> {
+        let mut layer = layer_of(LayerKind::Cross);
+        layer.rank = rank;
+        self.add(&layer)
+    }
+
+    /// Appends a layer norm. epsilon: added to the variance, 1e-30 to 1e30, or 0 for 1e-5.
+    pub fn add_layer_norm(&mut self, epsilon: f64) -> Result<()> {
+        let mut layer = layer_of(LayerKind::LayerNorm);
+        layer.epsilon = epsilon;
+        self.add(&layer)
+    }
+
+    /// Appends dropout. rate: probability that an element becomes 0, at least 0 and below 1. See `set_training`.
+    pub fn add_dropout(&mut self, rate: f64) -> Result<()> {
+        let mut layer = layer_of(LayerKind::Dropout);
+        layer.rate = rate;
+        self.add(&layer)
+    }
+
+    fn add(&mut self, layer: &sys::shardrec_layer) -> Result<()> {
+        check(unsafe { sys::shardrec_mlp_add(self.0, layer) })
+    }
+
+    /// Sets the learning rate from the next step on: finite, 0 or more.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
+        self.set(MlpSetting::LearningRate, learning_rate)
+    }
+
+    /// Whether the next forwards are training, as they are at first, or evaluation, where dropout layers give their input.
+    pub fn set_training(&mut self, training: bool) -> Result<()> {
+        self.set(MlpSetting::Training, if training { 1.0 } else { 0.0 })
     }
 
     /// The output \[batch, outputs of the last layer\] for input \[batch, inputs\], both of f32.
@@ -140,6 +178,12 @@ impl Checkpoint {
         let dtype = Dtype::of(sys::shardrec_dtype(tensor.dtype as u32)).unwrap_or(Dtype::Uint8);
         Ok(TensorInfo { dtype, shape: tensor.shape[..tensor.ndim as usize].to_vec(), bytes: out.bytes })
     }
+}
+
+fn layer_of(kind: LayerKind) -> sys::shardrec_layer {
+    let mut layer = sys::shardrec_layer::new();
+    layer.kind = kind.value() as i32;
+    layer
 }
 
 pub(crate) fn empty() -> sys::shardrec_tensor {

@@ -6,7 +6,7 @@
 
 use shardrec_sys as sys;
 
-use crate::enums::{Capability, Clip, CommProperty, DeviceType, Dtype, Engine, LogLevel, MeshGroup, Metric, Optimizer, Pooling, Reduction, Replication, Stat, TablePart, Update};
+use crate::enums::{Capability, Clip, CommProperty, DeviceType, Dtype, Engine, LogLevel, MeshGroup, Metric, MlpSetting, Optimizer, Pooling, Reduction, Replication, Stat, TablePart, Update};
 use crate::error::{c_text, check, take_text, taken, Result};
 use crate::ddp::Ddp;
 use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
@@ -1337,7 +1337,7 @@ pub struct MlpInfo {
 }
 
 impl Mlp {
-    /// Makes an empty stack of linear layers. inputs in \[1, 65536\]: columns of its input.
+    /// Makes an empty stack of layers. inputs in \[1, 65536\]: columns of its input.
     /// options: kind MLP or None (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
     /// ACCUMULATE_GRADIENTS).
     /// SGD           w -= lr \* g
@@ -1379,10 +1379,10 @@ impl Mlp {
         check(unsafe { sys::shardrec_mlp_step(self.0) })
     }
 
-    /// Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_ARGUMENT. Since 0.1.
-    pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
-        check(unsafe { sys::shardrec_mlp_set_learning_rate(self.0, learning_rate) })
+    /// Changes a setting for later calls. backward is that of the last forward, whatever TRAINING was set to
+    /// since. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
+    pub fn set(&mut self, setting: MlpSetting, value: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_mlp_set_f64(self.0, setting.raw(), value) })
     }
 }
 

@@ -32,9 +32,32 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
   }
   using Handle::Handle;
 
-  Mlp &add_linear(int64_t outputs, shardrec_activation activation = SHARDREC_ACTIVATION_RELU) {
-    check(shardrec_mlp_add_linear(get(), outputs, activation));
+  Mlp &add(shardrec_layer layer) {
+    layer.struct_size = sizeof layer;
+    check(shardrec_mlp_add(get(), &layer));
     return *this;
+  }
+  Mlp &add_linear(int64_t outputs, shardrec_activation activation = SHARDREC_ACTIVATION_RELU) {
+    shardrec_layer layer = of_kind(SHARDREC_LAYER_LINEAR);
+    layer.outputs = outputs;
+    layer.activation = activation;
+    return add(layer);
+  }
+  // rank 0: a whole matrix.
+  Mlp &add_cross(int64_t rank = 0) {
+    shardrec_layer layer = of_kind(SHARDREC_LAYER_CROSS);
+    layer.rank = rank;
+    return add(layer);
+  }
+  Mlp &add_layer_norm(double epsilon = 1e-5) {
+    shardrec_layer layer = of_kind(SHARDREC_LAYER_LAYER_NORM);
+    layer.epsilon = epsilon;
+    return add(layer);
+  }
+  Mlp &add_dropout(double rate) {
+    shardrec_layer layer = of_kind(SHARDREC_LAYER_DROPOUT);
+    layer.rate = rate;
+    return add(layer);
   }
   shardrec_layers info() const {
     shardrec_layers layers{};
@@ -61,8 +84,18 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
   }
   void zero_gradients() { check(shardrec_mlp_zero_gradients(get())); }
   void step() { check(shardrec_mlp_step(get())); }
-  void set_learning_rate(double learning_rate) {
-    check(shardrec_mlp_set_learning_rate(get(), learning_rate));
+  void set(shardrec_mlp_setting setting, double value) {
+    check(shardrec_mlp_set_f64(get(), setting, value));
+  }
+  void set_learning_rate(double learning_rate) { set(SHARDREC_MLP_LEARNING_RATE, learning_rate); }
+  // false: dropout layers give their input.
+  void set_training(bool training) { set(SHARDREC_MLP_TRAINING, training ? 1 : 0); }
+
+ private:
+  static shardrec_layer of_kind(shardrec_layer_kind kind) {
+    shardrec_layer layer{};
+    layer.kind = kind;
+    return layer;
   }
 };
 

@@ -115,7 +115,7 @@ public final class CapiTest {
   static void tensorsOfTheLibraryCanBeWritten() {
     Raw mlp = new Raw(out -> Capi.mlp_create(3, null, out), Capi::mlp_destroy);
     Tensor[] weights = new Tensor[1], bias = new Tensor[1];
-    Capi.mlp_add_linear(mlp, 2, Activation.NONE.value);
+    Capi.flat_mlp_add(mlp, LayerKind.LINEAR.value, Activation.NONE.value, 2, 0, 0, 0);
     Capi.mlp_parameter(mlp, 0, weights, null);
     Capi.mlp_parameter(mlp, 1, bias, null);
     check(weights[0].data.capacity() == 24 && bias[0].data.capacity() == 8, "sizes of the parameters");

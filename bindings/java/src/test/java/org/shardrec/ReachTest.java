@@ -22,6 +22,7 @@ public final class ReachTest {
       abortsWithoutAReason();
       ShardRec.run(2, ReachTest::meshes);
       ShardRec.run(2, ReachTest::layers);
+      layersOfAllKinds();
       ShardRec.run(2, ReachTest::ownParameters);
       ShardRec.run(2, ReachTest::checkpoints);
       scorers();
@@ -240,6 +241,37 @@ public final class ReachTest {
       check(ddp.statisticsJson().contains("buckets"), ddp.statisticsJson());
     }
     comm.shutdown();
+  }
+
+  // A layer norm of 1 and 3 gives -1 and 1; cross layers without a matrix and with a bias of 1 add their origin to
+  // their input; dropout leaves it alone in evaluation.
+  static void layersOfAllKinds() {
+    try (Mlp mlp = new Mlp(2, null); Mlp other = new Mlp(2, null)) {
+      mlp.addLayerNorm();
+      mlp.addCross();
+      mlp.addCross(1);
+      mlp.addDropout(0.5);
+      check(mlp.info().layers() == 4 && mlp.info().parameters() == 2 + 2 + 3, mlp.info().toString());
+      mlp.parameter(2).value().setFloats(new float[4]);
+      mlp.parameter(5).value().setFloats(new float[2]);
+      for (int bias : new int[] {3, 6}) mlp.parameter(bias).value().setFloats(new float[] {1, 1});
+      FloatBuffer out = Tensor.floats(2);
+      mlp.setTraining(false);
+      mlp.forward(Tensor.matrix(floats(1, 3), 1, 2), Tensor.matrix(out, 1, 2));
+      check(Math.abs(out.get(0) + 3) < 1e-4 && Math.abs(out.get(1) - 3) < 1e-4, out.get(0) + " " + out.get(1));
+      FloatBuffer rows = Tensor.floats(200), dropped = Tensor.floats(200);
+      for (int i = 0; i < 200; ++i) rows.put(i, 1 + i % 2);
+      mlp.setTraining(true);
+      mlp.forward(Tensor.matrix(rows, 100, 2), Tensor.matrix(dropped, 100, 2));
+      int zeros = 0;
+      for (int i = 0; i < 200; ++i) zeros += dropped.get(i) == 0 ? 1 : 0;
+      check(zeros > 60 && zeros < 140, zeros + " of 200 were dropped");
+      fails(Status.INVALID_STATE, () -> mlp.addDropout(0.5));
+      fails(Status.INVALID_ARGUMENT, () -> other.addDropout(1));
+      fails(Status.INVALID_ARGUMENT, () -> other.addLayerNorm(-1));
+      fails(Status.INVALID_ARGUMENT, () -> other.addCross(-1));
+      fails(Status.INVALID_ARGUMENT, () -> other.set(MlpSetting.TRAINING, 2));
+    }
   }
 
   static void checkpoints(Comm comm) {

@@ -1,9 +1,9 @@
-// A stack of linear layers, y = activation(x W^T + b), trained in place (capi's layers.h).
+// A stack of layers, trained in place (capi's layers.h).
 //
 // Rows are cut into tiles by the batch size alone, and each tile runs through all layers while it
-// is in cache: forward, then gradients of activations. Weight gradients are cut into blocks of W
-// and chunks of rows by the shapes alone; chunks are added in a fixed tree. Hence bits do not
-// depend on the number of threads. A step of a batch not larger than one before allocates nothing.
+// is in cache: forward (forward.h), then gradients of activations (backward.h). Gradients of weight
+// matrices follow (weight_gradients.h). Bits do not depend on the number of threads. A step of a batch not
+// larger than one before allocates nothing.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -15,6 +15,9 @@
 #include "core/tensor.h"
 #include "core/threads.h"
 #include "dense/gemm.h"
+#include "dense/layers/backward.h"
+#include "dense/layers/layer.h"
+#include "dense/layers/weight_gradients.h"
 #include "dense/parameters.h"
 #include "plan/model/model.h"
 #include "shardrec/layers.h"
@@ -26,12 +29,6 @@ struct MlpOptions {
   uint64_t seed = 0;
   int threads = 1;
   bool accumulate = false;  // does backward add to the gradients?
-};
-
-// The shape that a layer was added with.
-struct LayerShape {
-  int64_t outputs = 0;
-  shardrec_activation activation = SHARDREC_ACTIVATION_NONE;
 };
 
 // Who wants to know of gradients while backward goes on.
@@ -56,14 +53,26 @@ class Mlp {
 
   // Throws INVALID_ARGUMENT, INVALID_STATE after the first forward, OUT_OF_MEMORY; then nothing has
   // changed.
-  void add_linear(int64_t outputs, shardrec_activation activation);
+  void add(const LayerShape& shape);
+  void add_linear(int64_t outputs, shardrec_activation activation) {
+    add({.activation = activation, .outputs = outputs});
+  }
 
   int64_t inputs() const noexcept { return inputs_; }
   int64_t outputs() const noexcept;  // inputs() while there is no layer
   std::vector<LayerShape> shapes() const;
+  bool has_dropout() const noexcept;
 
   Parameters& parameters() noexcept { return parameters_; }
   const Parameters& parameters() const noexcept { return parameters_; }
+
+  // In training, which a stack is in at first, dropout layers drop elements of the next forwards.
+  void set_training(bool training) noexcept { training_ = training; }
+  // Forwards in training so far: which elements the next one drops. Of stacks with a dropout layer.
+  int64_t dropout_forwards() const noexcept { return static_cast<int64_t>(dropout_forwards_); }
+  void set_dropout_forwards(int64_t forwards) noexcept {
+    dropout_forwards_ = static_cast<uint64_t>(forwards);
+  }
 
   // The input is read again by backward. Throws INVALID_STATE without layers, INVALID_ARGUMENT for
   // shapes.
@@ -84,39 +93,22 @@ class Mlp {
   void step();
 
  private:
-  struct Layer {
-    int64_t inputs = 0;
-    int64_t outputs = 0;
-    shardrec_activation activation = SHARDREC_ACTIVATION_NONE;
-    int64_t weight = 0;  // offsets into the parameters
-    int64_t bias = 0;
-    core::Scratch activations;  // [batch, outputs]; unused in a last layer without activation
-    core::Scratch gradients;    // of what enters the activation; as activations
-    core::Scratch bias_sums;    // [tiles, outputs]
-    core::Scratch partials;     // [chunks, outputs, inputs] where in_parts() says so
-  };
-  // How the rows of a batch are cut for one layer's weight gradient.
-  struct Cut {
-    int64_t rows = 0;  // of a chunk
-    int64_t chunks = 0;
-    int64_t block_rows = 0;  // of W
-    int64_t blocks = 0;
-  };
-
   struct LayerRange {
     size_t begin = 0;
     size_t end = 0;
   };
 
-  bool has_buffers(size_t layer) const noexcept;
+  bool keeps_output(size_t layer) const noexcept;
   int64_t tile_rows() const noexcept;
   int64_t tile_count() const noexcept;
-  Cut cut(const Layer& layer) const noexcept;
-  // Are weight gradients added up from parts, or written where they belong?
-  bool in_parts(const Cut& cut) const noexcept { return cut.chunks > 1 || accumulate_; }
-  // The memory of layer l's output, or of the gradient before its activation.
+  GradientBatch gradient_batch() const noexcept;
+  DropoutMask mask_of(const Layer& layer) const noexcept;
+  // The memory of layer l's input and output, and of the gradient of its output. last: the caller's.
+  core::Matrix input_of(size_t layer) const noexcept;
   core::Matrix output_of(size_t layer, const core::Matrix& last) const noexcept;
   core::Matrix gradient_of(size_t layer, const core::Matrix& last) const noexcept;
+  // Of what its weights multiplied into: of a linear layer the gradient before its activation.
+  core::Matrix product_gradient_of(size_t layer, const core::Matrix& last) const noexcept;
 
   void forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept;
   // Layers of the range, those behind it being done.
@@ -124,10 +116,10 @@ class Mlp {
                        const core::Matrix& input_gradient);
   void backward_tile(int64_t tile, const LayerRange& range, const core::Matrix& output_gradient,
                      const core::Matrix& input_gradient) const noexcept;
+  BackwardRows backward_rows(size_t layer, const core::Matrix& output_gradient,
+                             const core::Matrix& input_gradient) const noexcept;
+  void add_weight_gradients(size_t layer, const core::Matrix& output_gradient);
   void tell_ready(const LayerRange& range);
-  void weight_gradient(const Layer& layer, const Cut& cut, int64_t task,
-                       const core::Matrix& gradient, const core::Matrix& input) const noexcept;
-  void add_up(const Layer& layer, const Cut& cut);
 
   int64_t inputs_;
   uint64_t seed_;
@@ -137,12 +129,17 @@ class Mlp {
   const Gemm& gemm_;
   Parameters parameters_;
   std::vector<Layer> layers_;
+  WeightGradients weight_gradients_;
   bool is_wide_ = false;  // some layer is
   std::shared_ptr<GradientListener> listener_;
   core::Matrix input_;   // of the last forward
   int64_t batch_ = -1;   // of the last forward; -1: none whose backward is possible
   bool frozen_ = false;  // forward was called
   bool has_gradients_ = false;
+  bool training_ = true;
+  uint64_t dropout_forwards_ = 0;
+  bool drops_ = false;           // the last forward was in training
+  uint32_t forward_number_ = 0;  // of the last forward, as DropoutMask has it
 };
 
 }  // namespace shardrec::dense

@@ -1,0 +1,106 @@
+#include "dense/layers/layer.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace shardrec::dense {
+namespace {
+
+void resize_floats(core::Scratch& scratch, int64_t rows, int64_t cols) {
+  scratch.resize_as<float>(static_cast<size_t>(rows * cols));
+}
+
+ParameterInfo info_of(const LayerParameter& parameter, size_t layer) {
+  ParameterInfo info;
+  info.name = parameter_name(layer, parameter.role);
+  info.shape = parameter.shape;
+  info.size =
+      std::accumulate(info.shape.begin(), info.shape.end(), int64_t{1}, std::multiplies<>());
+  return info;
+}
+
+}  // namespace
+
+Layer append_layer(const NewLayer& added, Parameters& parameters, core::Threads& threads) {
+  Layer layer;
+  layer.shape = added.shape;
+  layer.inputs = added.inputs;
+  layer.outputs = outputs_of(added.shape, added.inputs);
+  layer.number = added.number;
+  const bool goes_on = added.previous != nullptr && added.previous->is(added.shape.kind);
+  layer.run = goes_on ? added.previous->run : added.number;
+  layer.first = static_cast<int64_t>(parameters.infos().size());
+  layer.offset = parameters.size();
+
+  const std::vector<LayerParameter> own = parameters_of(added.shape, added.inputs);
+  layer.count = static_cast<int64_t>(own.size());
+  std::vector<ParameterInfo> infos;
+  for (const LayerParameter& parameter : own) {
+    infos.push_back(info_of(parameter, added.number));
+    const int64_t offset = layer.offset + layer.elements;
+    layer.offsets[static_cast<size_t>(parameter.role)] = offset;
+    layer.elements += infos.back().size;
+    if (parameter.shape.size() > 1) continue;
+    if (layer.sums == 0) layer.sums_offset = offset;
+    layer.sums += infos.back().size;
+  }
+  if (own.empty()) return layer;
+  parameters.append(std::move(infos));
+
+  for (const LayerParameter& parameter : own) {
+    const int64_t offset = layer.offsets[static_cast<size_t>(parameter.role)];
+    const int64_t size =
+        parameters.infos()[static_cast<size_t>(layer.first + (&parameter - own.data()))].size;
+    const std::span values(parameters.values(offset), static_cast<size_t>(size));
+    if (parameter.deviation == 0) {
+      std::ranges::fill(values, parameter.constant);
+    } else {
+      fill_normal(values, parameter.deviation, added.seed, static_cast<uint32_t>(added.number),
+                  static_cast<uint32_t>(parameter.role), threads);
+    }
+  }
+  return layer;
+}
+
+void resize_for_forward(Layer& layer, int64_t batch, bool keeps_output) {
+  if (keeps_output) resize_floats(layer.activations, batch, layer.outputs);
+  if (layer.is(SHARDREC_LAYER_CROSS)) {
+    resize_floats(layer.products, batch, layer.inputs);
+    if (layer.shape.rank != 0) resize_floats(layer.low, batch, layer.shape.rank);
+  }
+  if (layer.is(SHARDREC_LAYER_LAYER_NORM)) resize_floats(layer.statistics, batch, 2);
+}
+
+void resize_for_backward(Layer& layer, const GradientBatch& batch, int64_t tiles,
+                         bool keeps_output) {
+  if (keeps_output) resize_floats(layer.gradients, batch.rows, layer.outputs);
+  resize_floats(layer.column_sums, tiles, layer.sums);
+  if (layer.is(SHARDREC_LAYER_CROSS)) {
+    resize_floats(layer.product_gradients, batch.rows, layer.inputs);
+    if (layer.run == layer.number) resize_floats(layer.origin_gradients, batch.rows, layer.inputs);
+    if (layer.shape.rank != 0) resize_floats(layer.low_gradients, batch.rows, layer.shape.rank);
+  }
+  const WeightShapes weights = weights_of(layer.shape, layer.inputs);
+  for (size_t w = 0; w < weights.count; ++w) {
+    const int64_t floats = partial_floats(weights.shapes[w], batch);
+    if (floats != 0) resize_floats(layer.partials[w], 1, floats);
+  }
+}
+
+LayerValues values_of(const Layer& layer, const Parameters& parameters) noexcept {
+  LayerValues values{.shape = layer.shape, .inputs = layer.inputs, .outputs = layer.outputs};
+  for (size_t role = 0; role < kRoles; ++role) {
+    values.parameters[role] = parameters.values(layer.offsets[role]);
+  }
+  return values;
+}
+
+core::Matrix matrix_of(const core::Scratch& scratch, int64_t rows, int64_t cols) noexcept {
+  auto* data = static_cast<float*>(const_cast<void*>(static_cast<const void*>(scratch.data())));
+  return {data, rows, cols, cols};
+}
+
+}  // namespace shardrec::dense

@@ -1,0 +1,70 @@
+// A layer of a stack that is trained: where its parameters are, and what it keeps of a batch between
+// forward and backward.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/memory.h"
+#include "core/tensor.h"
+#include "core/threads.h"
+#include "dense/layers/forward.h"
+#include "dense/layers/weight_gradients.h"
+#include "dense/parameters.h"
+
+namespace shardrec::dense {
+
+struct Layer {
+  LayerShape shape;
+  int64_t inputs = 0;
+  int64_t outputs = 0;
+  size_t number = 0;
+  size_t run = 0;  // number of the first of the consecutive layers of its kind
+
+  // Parameters: indices [first, first + count) of the stack's, elements [offset, offset + elements).
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t offset = 0;
+  int64_t elements = 0;
+  std::array<int64_t, kRoles> offsets{};
+  int64_t sums = 0;         // elements of those that are vectors, which lie one behind the other
+  int64_t sums_offset = 0;  // of the first of them
+
+  // All of a batch; empty where the kind has none.
+  core::Scratch activations;  // [batch, outputs]: y; unused in a last layer without activation
+  core::Scratch gradients;    // of y, and of what enters the activation; as activations
+  core::Scratch products;     // cross, [batch, inputs]: x W^T + b
+  core::Scratch product_gradients;  // cross: of them
+  core::Scratch low;                // cross with a rank, [batch, rank]: x V^T
+  core::Scratch low_gradients;
+  core::Scratch origin_gradients;         // first cross layer of a run, [batch, inputs]
+  core::Scratch statistics;               // layer norm, [batch, 2]
+  core::Scratch column_sums;              // [tiles, sums]
+  std::array<core::Scratch, 2> partials;  // of the gradients of weights_of()
+
+  bool is(shardrec_layer_kind kind) const noexcept { return shape.kind == kind; }
+  bool has_activation() const noexcept { return shape.activation != SHARDREC_ACTIVATION_NONE; }
+};
+
+// The parameters with their initial values, appended to the stack's. previous: null for the first layer.
+// Throws OUT_OF_MEMORY and leaves the parameters as they were.
+struct NewLayer {
+  LayerShape shape;
+  int64_t inputs = 0;
+  size_t number = 0;
+  const Layer* previous = nullptr;
+  uint64_t seed = 0;
+};
+Layer append_layer(const NewLayer& added, Parameters& parameters, core::Threads& threads);
+
+// Memory for a batch; keeps_output: the activations too, and gradients of them. Throw OUT_OF_MEMORY.
+void resize_for_forward(Layer& layer, int64_t batch, bool keeps_output);
+void resize_for_backward(Layer& layer, const GradientBatch& batch, int64_t tiles,
+                         bool keeps_output);
+
+LayerValues values_of(const Layer& layer, const Parameters& parameters) noexcept;
+
+// The scratch as a matrix; null where it is empty.
+core::Matrix matrix_of(const core::Scratch& scratch, int64_t rows, int64_t cols) noexcept;
+
+}  // namespace shardrec::dense

@@ -1,0 +1,159 @@
+// The way back through a stack: Mlp::backward() and what it calls.
+#include <algorithm>
+
+#include "core/error.h"
+#include "dense/layers/mlp.h"
+
+namespace shardrec::dense {
+namespace {
+
+constexpr int64_t kPart = int64_t{1} << 18;  // floats of gradients that are told of as they come
+
+float* floats_of(const core::Scratch& scratch) noexcept { return matrix_of(scratch, 0, 0).data; }
+
+}  // namespace
+
+core::Matrix Mlp::gradient_of(size_t layer, const core::Matrix& last) const noexcept {
+  if (layer + 1 == layers_.size()) return last;
+  return matrix_of(layers_[layer].gradients, batch_, layers_[layer].outputs);
+}
+
+core::Matrix Mlp::product_gradient_of(size_t layer, const core::Matrix& last) const noexcept {
+  const Layer& own = layers_[layer];
+  if (own.is(SHARDREC_LAYER_CROSS)) return matrix_of(own.product_gradients, batch_, own.inputs);
+  if (!keeps_output(layer)) return last;
+  return matrix_of(own.gradients, batch_, own.outputs);
+}
+
+GradientBatch Mlp::gradient_batch() const noexcept {
+  return {.rows = batch_, .is_wide = is_wide_, .accumulate = accumulate_};
+}
+
+void Mlp::backward(const core::Matrix& output_gradient, const core::Matrix& input_gradient) {
+  if (batch_ < 0) {
+    core::fail(SHARDREC_INVALID_STATE, "backward was called without a forward before it");
+  }
+  require_shape(output_gradient, "output_gradient", batch_, outputs());
+  const core::Matrix dy = with_blas_stride(output_gradient, "output_gradient");
+  core::Matrix dx = input_gradient;
+  if (dx.data != nullptr) {
+    require_shape(dx, "input_gradient", batch_, inputs_);
+    dx = with_blas_stride(dx, "input_gradient");
+  }
+  if (listener_ != nullptr) listener_->before_backward();
+  if (batch_ == 0) {
+    if (!accumulate_) zero_gradients();
+    has_gradients_ = true;
+    tell_ready({.begin = 0, .end = layers_.size()});
+    return;
+  }
+
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    resize_for_backward(layers_[l], gradient_batch(), tile_count(), keeps_output(l));
+  }
+  // Where somebody wants gradients as they come, they come in parts that are worth sending.
+  size_t end = layers_.size();
+  int64_t elements = 0;
+  for (size_t l = layers_.size(); l-- > 0;) {
+    elements += layers_[l].elements;
+    if (l > 0 && (listener_ == nullptr || elements < kPart)) continue;
+    backward_layers({.begin = l, .end = end}, dy, dx);
+    end = l;
+    elements = 0;
+  }
+  has_gradients_ = true;
+}
+
+void Mlp::backward_layers(const LayerRange& range, const core::Matrix& output_gradient,
+                          const core::Matrix& input_gradient) {
+  threads_.parallel_for(tile_count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      backward_tile(tile, range, output_gradient, input_gradient);
+    }
+  });
+
+  weight_gradients_.start(gradient_batch());
+  for (size_t l = range.begin; l < range.end; ++l) add_weight_gradients(l, output_gradient);
+  weight_gradients_.compute(gemm_, threads_);
+  for (size_t l = range.begin; l < range.end; ++l) {
+    const Layer& layer = layers_[l];
+    if (layer.sums == 0) continue;
+    add_up({.parts = floats_of(layer.column_sums),
+            .count = tile_count(),
+            .size = layer.sums,
+            .target = parameters_.gradients(layer.sums_offset)},
+           accumulate_, threads_);
+  }
+  tell_ready(range);
+}
+
+void Mlp::backward_tile(int64_t tile, const LayerRange& range, const core::Matrix& output_gradient,
+                        const core::Matrix& input_gradient) const noexcept {
+  const int64_t begin = tile * tile_rows();
+  const int64_t count = std::min(tile_rows(), batch_ - begin);
+  for (size_t l = range.end; l-- > range.begin;) {
+    const Layer& layer = layers_[l];
+    const DropoutMask mask = mask_of(layer);
+    BackwardRows at = backward_rows(l, output_gradient, input_gradient);
+    for (core::Matrix* matrix : {&at.x, &at.y, &at.dy, &at.dz, &at.dx, &at.origin, &at.product,
+                                 &at.low_gradient, &at.origin_gradient}) {
+      *matrix = rows_of(*matrix, begin, count);
+    }
+    if (layer.sums != 0) at.column_sums = floats_of(layer.column_sums) + tile * layer.sums;
+    if (at.statistics != nullptr) at.statistics += 2 * begin;
+    if (drops_) at.mask = &mask;
+    at.first_row = begin;
+    backward_layer(gemm_, values_of(layer, parameters_), at);
+  }
+}
+
+// All rows of the batch.
+BackwardRows Mlp::backward_rows(size_t l, const core::Matrix& output_gradient,
+                                const core::Matrix& input_gradient) const noexcept {
+  const Layer& layer = layers_[l];
+  BackwardRows all{.x = input_of(l),
+                   .y = output_of(l, {}),
+                   .dy = gradient_of(l, output_gradient),
+                   .dz = product_gradient_of(l, output_gradient),
+                   .dx = l == 0 ? input_gradient : gradient_of(l - 1, {}),
+                   .statistics = floats_of(layer.statistics)};
+  if (!layer.is(SHARDREC_LAYER_CROSS)) return all;
+  const bool is_last = l + 1 == layers_.size() || layers_[l + 1].run != layer.run;
+  all.origin = input_of(layer.run);
+  all.product = matrix_of(layer.products, batch_, layer.inputs);
+  all.low_gradient = matrix_of(layer.low_gradients, batch_, layer.shape.rank);
+  if (layer.run > 0 || input_gradient.data != nullptr) {
+    all.origin_gradient = matrix_of(layers_[layer.run].origin_gradients, batch_, layer.inputs);
+  }
+  all.starts_origin_sum = is_last;
+  all.adds_origin_gradient = l == layer.run;
+  return all;
+}
+
+void Mlp::add_weight_gradients(size_t l, const core::Matrix& output_gradient) {
+  const Layer& layer = layers_[l];
+  const int64_t rank = layer.shape.rank;
+  const WeightShapes weights = weights_of(layer.shape, layer.inputs);
+  for (size_t w = 0; w < weights.count; ++w) {
+    const WeightShape& weight = weights.shapes[w];
+    WeightGradient gradient{
+        .dz = product_gradient_of(l, output_gradient),
+        .x = input_of(l),
+        .target = parameters_.gradients(layer.offsets[static_cast<size_t>(weight.role)])};
+    if (weight.role == Role::kDown) gradient.dz = matrix_of(layer.low_gradients, batch_, rank);
+    if (weight.role == Role::kWeight && rank != 0) gradient.x = matrix_of(layer.low, batch_, rank);
+    if (partial_floats(weight, gradient_batch()) != 0) {
+      gradient.partials = floats_of(layer.partials[w]);
+    }
+    weight_gradients_.add(gradient);
+  }
+}
+
+void Mlp::tell_ready(const LayerRange& range) {
+  if (listener_ == nullptr) return;
+  int64_t count = 0;
+  for (size_t l = range.begin; l < range.end; ++l) count += layers_[l].count;
+  if (count > 0) listener_->ready(layers_[range.begin].first, count);
+}
+
+}  // namespace shardrec::dense

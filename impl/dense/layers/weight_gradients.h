@@ -1,0 +1,71 @@
+// Gradients of weight matrices: of W in z = x W^T it is dz^T x, over all rows of the batch.
+//
+// They are cut into blocks of W and chunks of rows by the shapes alone, and chunks are added in a fixed
+// tree, so bits do not depend on the number of threads. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/memory.h"
+#include "core/tensor.h"
+#include "core/threads.h"
+#include "dense/gemm.h"
+#include "dense/layers/shape.h"
+
+namespace shardrec::dense {
+
+// What the gradients of a batch have in common.
+struct GradientBatch {
+  int64_t rows = 0;
+  bool is_wide = false;     // some layer of the stack is
+  bool accumulate = false;  // gradients are added to
+};
+
+// How the rows of a batch and those of W are cut.
+struct WeightCut {
+  int64_t rows = 0;  // of a chunk
+  int64_t chunks = 0;
+  int64_t block_rows = 0;  // of W
+  int64_t blocks = 0;
+};
+WeightCut cut_weight(const WeightShape& shape, const GradientBatch& batch) noexcept;
+
+// Floats of the parts that a gradient is added up from; 0 where it is written where it belongs.
+int64_t partial_floats(const WeightShape& shape, const GradientBatch& batch) noexcept;
+
+// The gradient of one W [dz.cols, x.cols].
+struct WeightGradient {
+  core::Matrix dz;
+  core::Matrix x;
+  float* partials = nullptr;  // partial_floats(); null where they are 0
+  float* target = nullptr;
+};
+
+class WeightGradients {
+ public:
+  // The next `more` of add() in a batch do not allocate.
+  void reserve(size_t more);
+  void start(const GradientBatch& batch) noexcept;
+  void add(const WeightGradient& gradient);
+  // All that were added since start().
+  void compute(const Gemm& gemm, core::Threads& threads) const;
+
+ private:
+  void compute_task(const Gemm& gemm, int64_t task) const noexcept;
+
+  GradientBatch batch_;
+  std::vector<WeightGradient> gradients_;
+};
+
+// parts: `count` vectors of `size` floats, one behind the other, which become scratch. Their sum, in pairs
+// of neighbours, is written to target, or added.
+struct VectorSum {
+  float* parts = nullptr;
+  int64_t count = 0;
+  int64_t size = 0;
+  float* target = nullptr;
+};
+void add_up(const VectorSum& sum, bool accumulate, core::Threads& threads);
+
+}  // namespace shardrec::dense
