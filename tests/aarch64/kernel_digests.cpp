@@ -373,6 +373,50 @@ void kernels_of_layers(const dense::Kernels& kernels) {
   updates.print("layers optimizers", "fp32");
 }
 
+// Cross layers, layer norm and dropout.
+void kernels_of_layer_kinds(const dense::Kernels& kernels) {
+  Random random(7);
+  Digest crosses, norms, drops;
+  for (const int64_t width : kWidths) {
+    for (const Numbers numbers : kNumbers) {
+      constexpr int64_t kRows = 3;
+      const auto dim = static_cast<size_t>(width);
+      const auto rows_of = [&](std::vector<float>& of) {
+        return core::Matrix{of.data(), kRows, width, width};
+      };
+      const auto batch = [&] { return numbers_of(random, kRows * dim, numbers); };
+      std::vector<float> x = batch(), origin = batch(), product = batch(), dy = batch();
+      std::vector<float> y(x.size()), dz(x.size()), sum(x.size()), statistics(2 * kRows);
+      const std::vector<float> weight = numbers_of(random, dim, numbers);
+      std::vector<float> weight_sums(dim), bias_sums(dim);
+      kernels.cross_forward(weight.data(), rows_of(origin), rows_of(x), rows_of(product),
+                            rows_of(y));
+      for (const bool starts : {true, false}) {
+        kernels.cross_backward({rows_of(origin), rows_of(product), rows_of(dy), rows_of(dz)},
+                               rows_of(sum), starts);
+      }
+      for (const auto* values : {&product, &y, &dz, &sum}) crosses.add(*values);
+
+      kernels.layer_norm_forward({weight.data(), weight.data(), 1e-5F}, rows_of(x), rows_of(y),
+                                 statistics.data());
+      kernels.layer_norm_backward(
+          {weight.data(), statistics.data(), weight_sums.data(), bias_sums.data()}, rows_of(x),
+          rows_of(dy), rows_of(dz));
+      for (const auto* values : {&y, &statistics, &dz, &weight_sums, &bias_sums}) {
+        norms.add(*values);
+      }
+
+      kernels.dropout(
+          {.seed = 11, .layer = 2, .forward = 5, .threshold = 1U << 30, .factor = 1.25F},
+          (int64_t{1} << 34) / width - 1, rows_of(x), rows_of(y));
+      drops.add(y);
+    }
+  }
+  crosses.print("layers cross", "fp32");
+  norms.print("layers layer_norm", "fp32");
+  drops.print("layers dropout", "fp32");
+}
+
 int run(std::string_view name) {
   for (int set = 0; set < cpu_kernel_count(); ++set) {
     const Kernels& kernels = cpu_kernels_at(set);
@@ -390,6 +434,7 @@ int run(std::string_view name) {
     }
     kernels_of_floats(kernels);
     kernels_of_layers(dense::kernels());
+    kernels_of_layer_kinds(dense::kernels());
     return 0;
   }
   return name.empty() ? 0 : 1;
