@@ -53,8 +53,10 @@ static void *aligned(int64_t bytes) {
   return memset(aligned_alloc(64, size), 0, size);
 }
 
-static shardrec_status add_linear(shardrec_mlp *mlp, int64_t outputs, shardrec_activation activation) {
-  const shardrec_layer layer = {.struct_size = sizeof layer, .activation = activation, .outputs = outputs};
+static shardrec_status add_linear(shardrec_mlp *mlp, int64_t outputs,
+                                  shardrec_activation activation) {
+  const shardrec_layer layer = {
+      .struct_size = sizeof layer, .activation = activation, .outputs = outputs};
   return shardrec_mlp_add(mlp, &layer);
 }
 
