@@ -63,6 +63,16 @@ struct Operation {
   bool last = false;
 };
 
+// What carries the bodies of messages between devices (bodies/carrier.h), where they are not in memory that ranks
+// share.
+enum class DeviceBodies : uint8_t { kHost, kNccl };
+
+// Of communicators that are made from now on: kHost, until tests say otherwise.
+DeviceBodies default_device_bodies() noexcept;
+void set_default_device_bodies(DeviceBodies bodies) noexcept;
+
+struct Failure;  // failure.h
+
 // Names one exchange of one channel: its sequence number, from 0.
 struct Ticket {
   uint64_t sequence = 0;
@@ -114,6 +124,9 @@ class Communicator {
   // because the ranks outside of it work too.
   virtual int default_threads() const noexcept = 0;
   virtual void set_default_threads(int threads) noexcept = 0;  // see share_processors()
+  // The same on all ranks; a communicator that is split from this one has it too.
+  virtual DeviceBodies device_bodies() const noexcept = 0;
+  virtual void set_device_bodies(DeviceBodies bodies) noexcept = 0;
   // Do all ranks read each other's memory, and does reclaim() wait until they have read?
   virtual bool reads_in_place() const noexcept = 0;
 
@@ -131,6 +144,8 @@ class Communicator {
   virtual void abort(const std::string& reason) noexcept = 0;
   // Kills it with PEER_FAILED, naming this rank and the operation it will not take part in.
   virtual void fail(std::string_view operation) noexcept = 0;
+  // Kills it with a failure of this rank: its failed_rank and observer are not read.
+  virtual void kill(Failure failure) noexcept = 0;
   // Throws what killed the communicator; returns when it lives.
   virtual void check() const = 0;
   // Throws what killed the communicator, for an operation that is about to begin.

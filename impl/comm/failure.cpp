@@ -20,7 +20,9 @@ shardrec_status status_of(Cause cause) noexcept {
     case Cause::kLost:
     case Cause::kTransport:
     case Cause::kGarbled:
+    case Cause::kDevice:
       return SHARDREC_PEER_FAILED;
+    case Cause::kDeviceLate:
     case Cause::kLate:
     case Cause::kUnread:
       return SHARDREC_TIMEOUT;
@@ -105,6 +107,12 @@ std::string describe(const Failure& failure, const CallSite& site) {
     case Cause::kGarbled:
       return sentence("what came from ", failed_rank, " in ", operation, exchange,
                       " is no message of this library: ", failure.reason);
+    case Cause::kDevice:
+      return sentence("what the device of ", failed_rank, " sends and receives failed in ",
+                      operation, exchange, ": ", failure.reason);
+    case Cause::kDeviceLate:
+      return sentence("what the device of ", failed_rank, " sends and receives in ", operation,
+                      exchange, " was not over within ", decimal(failure.seconds), " s");
     case Cause::kAborted:
       break;
   }

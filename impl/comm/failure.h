@@ -10,20 +10,22 @@ namespace shardrec::comm {
 enum class Cause : uint8_t {
   kDestroyed,  // the failed rank's communicator was destroyed without leave(), and the observer waited
   kLeft,       // the failed rank left in order, and the observer still waited
-  kAbandoned,  // the failed rank destroyed its end of the channel, and the observer waited
-  kGaveUp,     // Communicator::fail() of the failed rank
-  kLate,       // the failed rank did not post in the observer's time
-  kUnread,     // the failed rank did not release the observer's message in its time
-  kOperation,  // failed rank and observer are in different operations
-  kArguments,  // in the same operation, with different details
-  kSize,       // in the same operation, with different sizes
-  kPurpose,    // on channels of different purpose
-  kAborted,    // Communicator::abort() of the failed rank
-  kLost,       // the failed rank is gone, as `reason` says: "its process ended", "silent for 4 s"
-  kTransport,  // the connection to the failed rank broke; `reason` says how
-  kGarbled,    // the failed rank sent something that is no message; `reason` says why
+  kAbandoned,   // the failed rank destroyed its end of the channel, and the observer waited
+  kGaveUp,      // Communicator::fail() of the failed rank
+  kLate,        // the failed rank did not post in the observer's time
+  kUnread,      // the failed rank did not release the observer's message in its time
+  kOperation,   // failed rank and observer are in different operations
+  kArguments,   // in the same operation, with different details
+  kSize,        // in the same operation, with different sizes
+  kPurpose,     // on channels of different purpose
+  kAborted,     // Communicator::abort() of the failed rank
+  kLost,        // the failed rank is gone, as `reason` says: "its process ended", "silent for 4 s"
+  kTransport,   // the connection to the failed rank broke; `reason` says how
+  kGarbled,     // the failed rank sent something that is no message; `reason` says why
+  kDevice,      // what the failed rank's device sends or receives failed; `reason` says how
+  kDeviceLate,  // what the failed rank's device sends and receives was not over in its time
 };
-inline constexpr int kCauses = 14;
+inline constexpr int kCauses = 16;
 
 struct Failure {
   Cause cause = Cause::kAborted;
@@ -36,7 +38,7 @@ struct Failure {
   uint64_t size = 0;            // for kSize
   uint64_t failed_rank_size = 0;
   double seconds = 0;      // the deadline that passed
-  std::string reason{};    // for kAborted, kLost, kTransport, kGarbled
+  std::string reason{};    // for kAborted, kLost, kTransport, kGarbled, kDevice
   bool inherited = false;  // the communicator that this one was split from failed; ranks are its
 };
 

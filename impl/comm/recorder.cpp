@@ -4,6 +4,7 @@
 #include <new>
 #include <type_traits>
 
+#include "comm/failure.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/log.h"
@@ -202,6 +203,10 @@ class RecordedCommunicator final : public Communicator {
   void set_default_threads(int threads) noexcept override {
     communicator_->set_default_threads(threads);
   }
+  DeviceBodies device_bodies() const noexcept override { return communicator_->device_bodies(); }
+  void set_device_bodies(DeviceBodies bodies) noexcept override {
+    communicator_->set_device_bodies(bodies);
+  }
   bool reads_in_place() const noexcept override { return communicator_->reads_in_place(); }
   const std::shared_ptr<Recorder>& recorder() const noexcept { return recorder_; }
 
@@ -225,6 +230,7 @@ class RecordedCommunicator final : public Communicator {
   }
   void abort(const std::string& reason) noexcept override { communicator_->abort(reason); }
   void fail(std::string_view operation) noexcept override { communicator_->fail(operation); }
+  void kill(Failure failure) noexcept override { communicator_->kill(std::move(failure)); }
   void check() const override { communicator_->check(); }
   void leave() noexcept override { communicator_->leave(); }
   void disconnect() noexcept override { communicator_->disconnect(); }

@@ -24,7 +24,7 @@ struct BackendOptions {
   // Bytes of what its operations, and those who use its memory, have allocated, but for tables; null: nobody counts.
   BookedBytes booked = nullptr;
   // Set where messages from other ranks are broken off in the middle of operations: rows do not change from then
-  // on, and who waits for operations is told. Null: operations follow messages that have come as a whole.
+  // on, and whoever waits for the back end's operations, or for what they tell, is told. Null: operations follow messages that have come as a whole.
   std::shared_ptr<const Stop> stop = nullptr;
 };
 

@@ -20,6 +20,13 @@ class Stop {
   // Throws why it is set; returns where it is not.
   virtual void check() const = 0;
 
+  // Updates of rows, as operations count them when they come to them: how many there were, and in the upper 32 bits
+  // how many of these changed nothing. The host counts those that it calls.
+  virtual uint64_t* updates() const noexcept = 0;
+  virtual void count_update() const noexcept = 0;
+  // How many changed nothing: 0 where it is not set. Else waits for operations.
+  virtual int64_t left_out() const noexcept = 0;
+
  protected:
   Stop() = default;
 };

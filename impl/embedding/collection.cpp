@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/collective/agree.h"
+#include "comm/nccl/carrier.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/probe/profile_cache.h"
 #include "embedding/batch/operations_scope.h"
@@ -61,18 +62,25 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);
     const bool in_process = communicator_->reads_in_place();
+    std::shared_ptr<comm::nccl::StopWord> stop;
+    if (bodies_go_by_nccl()) stop = std::make_shared<comm::nccl::StopWord>(communicator_);
+    stop_ = stop;
     backend_ = compute::backend_named(options_.backend)
                    .make({.threads = *threads_,
                           .device = options_.device,
-                          .peers_in_process = in_process,
+                          .peers_in_process = in_process && stop == nullptr,
                           .alone = in_process && size == 1,
                           .wait = options_.device_wait,
-                          .booked = counters_.buffer_bytes});
-    bodies_ = comm::make_carrier(*backend_);
-    ordered_ = std::make_unique<OrderedChannel>(std::move(channel), size, *bodies_);
+                          .booked = counters_.buffer_bytes,
+                          .stop = stop});
+    bodies_ = stop == nullptr ? comm::make_carrier(*backend_)
+                              : comm::nccl::make_carrier(*backend_, communicator_, std::move(stop));
+    ordered_ = std::make_unique<OrderedChannel>(
+        bodies_->over(std::move(channel), comm::Purpose::kOutput), size, *bodies_);
     counters_.clock = backend_->time_operations(counters_.nanoseconds);
     return shared_values(plan);
   });
+  bodies_->connect(*collectives_);
   const GatheredNeeds needs(*collectives_, kCreate, rank, host_bytes(*layout_, options_));
   comm::agree(*collectives_, kCreate, [&] { needs.check(); });
   comm::agree(*collectives_, kCreate, [&] {
@@ -104,6 +112,11 @@ StepContext Collection::context() {
           .scratch = scratch_};
 }
 
+bool Collection::bodies_go_by_nccl() const {
+  return communicator_->device_bodies() == comm::DeviceBodies::kNccl && !options_.on_host() &&
+         communicator_->size() > 1;
+}
+
 // The same on all ranks, where the option is: one process has all ranks or none has.
 bool Collection::sums_on_nodes() const {
   return options_.forward_compression == SHARDREC_COMPRESSION_NONE &&
@@ -115,7 +128,8 @@ std::vector<comm::SharedValue> Collection::shared_values(const plan::Plan& plan)
       {"model", plan::model_fingerprint(model())},
       {"plan", plan::plan_fingerprint(plan, model())},
       {"option LOOKUPS", static_cast<uint64_t>(options_.lookups)},
-      {"option HIERARCHICAL", static_cast<uint64_t>(sums_on_nodes())}};
+      {"option HIERARCHICAL", static_cast<uint64_t>(sums_on_nodes())},
+      {"what carries bodies between devices", bodies_go_by_nccl() ? 1U : 0U}};
   for (const comm::SharedValue& option : shared_options(options_)) values.push_back(option);
   return values;
 }

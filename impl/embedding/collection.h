@@ -61,7 +61,11 @@ class Collection {
     return counters_.tables[static_cast<size_t>(table)];
   }
   const Counters& counters() const { return counters_; }
-  int64_t step() const { return counters_.steps.load(std::memory_order_relaxed); }
+  // Where other ranks failed while the device was behind the host, waits for it.
+  int64_t step() const {
+    const int64_t called = counters_.steps.load(std::memory_order_relaxed);
+    return stop_ == nullptr ? called : called - stop_->left_out();
+  }
   void set_step(int64_t step) { counters_.steps.store(step, std::memory_order_relaxed); }
   TrainingSettings& settings() { return *settings_; }
   int64_t table_bytes() const;
@@ -103,6 +107,7 @@ class Collection {
 
  private:
   bool sums_on_nodes() const;
+  bool bodies_go_by_nccl() const;
   std::vector<comm::SharedValue> shared_values(const plan::Plan& plan) const;
 
   std::shared_ptr<comm::Communicator> communicator_;
@@ -111,6 +116,7 @@ class Collection {
   std::unique_ptr<Layout> layout_;
   std::unique_ptr<core::Threads> threads_;
   Counters counters_;
+  std::shared_ptr<const compute::Stop> stop_;  // of the back end; null: it has none
   std::unique_ptr<compute::Backend> backend_;
   std::unique_ptr<comm::BodyCarrier> bodies_;
   std::unique_ptr<OrderedChannel> ordered_;

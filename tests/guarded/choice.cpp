@@ -1,12 +1,17 @@
 // Every program that this file is linked to makes its collections with the back end that the environment
 // names: SHARDREC_TEST_BACKEND=guarded, or cuda, which is the devices of the plug-in (SHARDREC_PLUGIN_PATH)
 // in turn.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "comm/communicator.h"
 #include "compute/backends/registry.h"
 #include "compute/cuda/host/plugin.h"
 #include "guarded/backend.h"
@@ -40,6 +45,34 @@ const bool chosen = [] {
                  name);
     std::exit(2);
   }
+  return true;
+}();
+
+// What the tests' NCCL (nccl/fake_nccl.h) has found, and what was left in it, when the tests have ended.
+class NothingFoundInNccl final : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    const char* const file = std::getenv("SHARDREC_NCCL_LIBRARY");
+    void* const library = file == nullptr ? nullptr : dlopen(file, RTLD_NOW | RTLD_NOLOAD);
+    ASSERT_NE(library, nullptr) << "no test was over NCCL";
+    const auto found = std::bit_cast<int64_t (*)()>(dlsym(library, "fake_nccl_violations"));
+    const auto left = std::bit_cast<int64_t (*)()>(dlsym(library, "fake_nccl_live"));
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found(), 0);
+    EXPECT_EQ(left(), 0);
+  }
+};
+
+// SHARDREC_TEST_BODIES=nccl: what goes between the devices of ranks goes by NCCL.
+const bool by_nccl = [] {
+  const char* name = std::getenv("SHARDREC_TEST_BODIES");
+  if (name == nullptr) return false;
+  if (std::strcmp(name, "nccl") != 0) {
+    std::fprintf(stderr, "SHARDREC_TEST_BODIES=%s: nccl is accepted\n", name);
+    std::exit(2);
+  }
+  comm::set_default_device_bodies(comm::DeviceBodies::kNccl);
+  ::testing::AddGlobalTestEnvironment(new NothingFoundInNccl);  // gtest's
   return true;
 }();
 

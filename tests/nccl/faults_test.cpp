@@ -157,8 +157,7 @@ TEST_F(NcclFaults, AnOperationThatHangsIsEndedByAbortFromAnotherThread) {
     const Swap swap(rank);
     EXPECT_EQ(swap.begin(rank, comm), SHARDREC_NCCL_OK);
     std::thread other([&] {
-      int32_t previous = 0;
-      compute::cuda::host::table().set_device(rank.rank, &previous);
+      compute::cuda::host::table().enter_device(rank.rank);
       EXPECT_EQ(nccl().abort(comm), SHARDREC_NCCL_OK);
     });
     EXPECT_EQ(swap.received.read(), kGarbage);

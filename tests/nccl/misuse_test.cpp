@@ -106,8 +106,7 @@ TEST_F(NcclMisuse, TwoThreadsInCallsForOneDevice) {
     OF_FAKE(fake_nccl_set_call_time)(300);
     std::barrier start(2);
     std::thread other([&] {
-      int32_t previous = 0;
-      compute::cuda::host::table().set_device(0, &previous);
+      compute::cuda::host::table().enter_device(0);
       start.arrive_and_wait();
       EXPECT_EQ(nccl().progress(second), SHARDREC_NCCL_OK);
     });
@@ -138,12 +137,10 @@ TEST_F(NcclMisuse, ThreadsOfRanksThatShareADeviceAreNone) {
 TEST_F(NcclMisuse, AnotherCurrentDevice) {
   run_ranks(1, 1, [](Rank& rank) {
     shardrec_nccl_comm* const comm = rank.join(make_id());
-    int32_t previous = -1;
-    compute::cuda::host::table().set_device(1, &previous);
-    EXPECT_EQ(previous, 0);
+    compute::cuda::host::table().enter_device(1);
     EXPECT_EQ(nccl().progress(comm), SHARDREC_NCCL_OK);
     expect_violation("for a communicator of device 0 from a thread whose device is 1");
-    compute::cuda::host::table().set_device(0, &previous);
+    compute::cuda::host::table().leave_device();
     const compute::cuda::host::Stream elsewhere(1);
     const DeviceBytes data = room(rank);
     const shardrec_nccl_vector vector{data.data(), data.data(), 4, SHARDREC_NCCL_INT32, 0};

@@ -87,9 +87,8 @@ class Rank {
  public:
   Rank(int number, int ranks, int device)
       : rank(number), size(ranks), stream(std::make_shared<compute::cuda::host::Stream>(device)) {
-    int32_t previous = 0;
-    compute::cuda::host::require(compute::cuda::host::table().set_device(device, &previous),
-                                 "set the device");
+    compute::cuda::host::require(compute::cuda::host::table().enter_device(device),
+                                 "enter the device");
   }
 
   // Begins a communicator; the result is that of the call.

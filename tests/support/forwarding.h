@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "comm/failure.h"
 
 namespace shardrec::test {
 
@@ -40,6 +41,10 @@ class ForwardingRank : public comm::Communicator {
   int ranks_in_process() const noexcept override { return inner_->ranks_in_process(); }
   int default_threads() const noexcept override { return inner_->default_threads(); }
   void set_default_threads(int threads) noexcept override { inner_->set_default_threads(threads); }
+  comm::DeviceBodies device_bodies() const noexcept override { return inner_->device_bodies(); }
+  void set_device_bodies(comm::DeviceBodies bodies) noexcept override {
+    inner_->set_device_bodies(bodies);
+  }
   bool reads_in_place() const noexcept override { return inner_->reads_in_place(); }
   std::shared_ptr<comm::Channel> open_channel(comm::Purpose purpose) override {
     return inner_->open_channel(purpose);
@@ -53,6 +58,7 @@ class ForwardingRank : public comm::Communicator {
   }
   void abort(const std::string& reason) noexcept override { inner_->abort(reason); }
   void fail(std::string_view operation) noexcept override { inner_->fail(operation); }
+  void kill(comm::Failure failure) noexcept override { inner_->kill(std::move(failure)); }
   void check() const override { inner_->check(); }
   void leave() noexcept override { inner_->leave(); }
   void disconnect() noexcept override { inner_->disconnect(); }

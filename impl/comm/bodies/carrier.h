@@ -1,11 +1,12 @@
 // How the bodies of messages come from the rank whose operations write them to those whose operations read
 // them. A message is a head (sizes, verdicts, records of blocks), which hosts write and read, and behind it a
 // body (ids, rows), which only operations of back ends do. Channels carry heads, and have room for the bodies;
-// a carrier moves those, in one of three ways:
+// a carrier moves those, in one of four ways:
 //
 //   in place   bodies are in the host's memory, which is the back end's too: channels carry them (the CPU)
 //   copied     they are copied to the host to be sent, and back when they have come (a device, among processes)
 //   shared     they stay on the device where they were written, and ranks of the process read them there
+//   by NCCL    they go from device to device, whatever process a rank is in (comm/nccl)
 //
 // The life of a body: room for it (MessageBuffer::resize), operations that write it are called, publish(),
 // finish_writing(), the message is posted; on the other side the message is received, ReceivedBodies::open(),
@@ -22,6 +23,8 @@
 #include "compute/backend.h"
 
 namespace shardrec::comm {
+
+class Collectives;
 
 // Memory of the messages to all ranks. Peers may still read after this object is destroyed: what they read is
 // reference-counted.
@@ -76,6 +79,13 @@ class BodyCarrier {
   compute::Backend& backend() { return backend_; }
   // Are bodies read where operations of this process wrote them, and nowhere on the way could anybody change them?
   virtual bool stays_in_process() const { return false; }
+  // A channel of the communicator for messages with bodies that are carried by this, which outlives it.
+  virtual std::shared_ptr<Channel> over(std::shared_ptr<Channel> channel, Purpose /*purpose*/) {
+    return channel;
+  }
+  // Makes what ranks need to reach each other, before the first message. Collective; a rank that fails ends the
+  // communicator.
+  virtual void connect(Collectives& /*collectives*/) {}
   virtual std::unique_ptr<MessageBuffer> make_buffer() = 0;
   virtual std::unique_ptr<ReceivedBodies> make_received() = 0;
 

@@ -22,6 +22,7 @@ class SharedBuffer final : public MessageBuffer {
   std::byte* resize(size_t bytes) override {
     std::shared_ptr<SharedMemory>& shared = memory_->shared;
     if (shared != nullptr) {
+      shared->forget_bodies();
       shared->follow_readers(*backend_.marks());
       if (shared->size() < bytes) {
         shared->withdraw();
@@ -36,7 +37,8 @@ class SharedBuffer final : public MessageBuffer {
     }
     return bodies_ = shared->data();
   }
-  void publish(const std::byte* /*begin*/, const std::byte* /*end*/) const override {
+  void publish(const std::byte* begin, const std::byte* end) const override {
+    memory_->shared->add_body(begin, end);
     backend_.marks()->set(*written_);
   }
   std::shared_ptr<const void> keep_alive() const override { return memory_; }

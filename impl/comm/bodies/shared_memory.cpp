@@ -48,6 +48,24 @@ std::shared_ptr<SharedMemory> SharedMemory::find(ConstBytes message) {
   return found->weak_from_this().lock();
 }
 
+void SharedMemory::add_body(const std::byte* begin, const std::byte* end) {
+  if (begin != end) written_bodies_.emplace_back(begin, end);
+}
+
+void SharedMemory::forget_bodies() noexcept { written_bodies_.clear(); }
+
+size_t SharedMemory::head_of(ConstBytes message) const {
+  const std::byte* const begin = at(message.data());
+  const std::byte* const end = begin + message.size();
+  const std::byte* body = end;
+  for (const auto written : written_bodies_) {
+    if (written.data() < body && written.data() + written.size() > begin) {
+      body = std::max(begin, written.data());
+    }
+  }
+  return static_cast<size_t>(body - begin);
+}
+
 void SharedMemory::add_reader(std::shared_ptr<compute::Mark> read) {
   const std::lock_guard lock(mutex_);
   if (std::find(readers_.begin(), readers_.end(), read) == readers_.end()) {

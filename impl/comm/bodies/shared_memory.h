@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -39,6 +40,12 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   // That which the whole message of a peer lies in; null: its body is not shared. It is held.
   static std::shared_ptr<SharedMemory> find(ConstBytes message);
 
+  // Operations write [begin, end) of the bodies; and what was written before is no body any more.
+  void add_body(const std::byte* begin, const std::byte* end);
+  void forget_bodies() noexcept;
+  // Bytes of a message in the host's memory up to its body; all of them where it has none.
+  size_t head_of(ConstBytes message) const;
+
   std::byte* data() const noexcept { return bodies_->data; }
   size_t size() const noexcept { return size_; }
   // The place of a message's byte that the host has there.
@@ -55,6 +62,7 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   std::unique_ptr<compute::Allocation> bodies_;
   size_t size_;
   std::shared_ptr<compute::Mark> written_;
+  std::vector<std::span<const std::byte>> written_bodies_;  // by the thread of the back end
   std::mutex mutex_;
   std::vector<std::shared_ptr<compute::Mark>> readers_;  // since the last follow_readers()
 };

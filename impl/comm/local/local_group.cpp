@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/collective/collectives.h"
+#include "comm/failure.h"
 #include "comm/local/channel.h"
 #include "comm/local/group.h"
 #include "comm/split.h"
@@ -35,6 +36,8 @@ class LocalCommunicator final : public Communicator {
   int ranks_in_process() const noexcept override { return group_->ranks(); }
   int default_threads() const noexcept override { return default_threads_.load(); }
   void set_default_threads(int threads) noexcept override { default_threads_.store(threads); }
+  DeviceBodies device_bodies() const noexcept override { return device_bodies_.load(); }
+  void set_device_bodies(DeviceBodies bodies) noexcept override { device_bodies_.store(bodies); }
   bool reads_in_place() const noexcept override { return true; }
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
@@ -52,12 +55,14 @@ class LocalCommunicator final : public Communicator {
   }
 
   void abort(const std::string& reason) noexcept override {
-    kill({.cause = Cause::kAborted, .failed_rank = rank_, .observer = rank_}, &Failure::reason,
-         reason);
+    kill_with({.cause = Cause::kAborted}, &Failure::reason, reason);
   }
   void fail(std::string_view operation) noexcept override {
-    kill({.cause = Cause::kGaveUp, .failed_rank = rank_, .observer = rank_}, &Failure::operation,
-         operation);
+    kill_with({.cause = Cause::kGaveUp}, &Failure::operation, operation);
+  }
+  void kill(Failure failure) noexcept override {
+    failure.failed_rank = failure.observer = rank_;
+    group_->kill(std::move(failure));
   }
   void check() const override { group_->check({.rank = rank_}); }
   void leave() noexcept override { group_->depart(rank_, Presence::kLeft); }
@@ -65,17 +70,18 @@ class LocalCommunicator final : public Communicator {
 
  private:
   std::shared_ptr<Communicator> join_child(const CallSite& site, int color, const Subgroup& part);
-  void kill(Failure failure, std::string Failure::* text, std::string_view value) noexcept {
+  void kill_with(Failure failure, std::string Failure::* text, std::string_view value) noexcept {
     try {
       failure.*text = value;
     } catch (...) {  // no memory for the words: the failure goes without them
     }
-    group_->kill(std::move(failure));
+    kill(std::move(failure));
   }
 
   const std::shared_ptr<Group> group_;
   const int rank_;
   std::atomic<int> default_threads_;
+  std::atomic<DeviceBodies> device_bodies_{default_device_bodies()};
   std::unique_ptr<Collectives> splitter_;  // made by the first split
   uint64_t splits_ = 0;
 };
@@ -108,7 +114,9 @@ std::shared_ptr<Communicator> LocalCommunicator::join_child(const CallSite& site
   const std::shared_ptr<Group> child =
       group_->child(site, color, static_cast<int>(part.members.size()), part.ranks_per_node);
   child->set_deadlines(part.rank, deadlines());
-  return std::make_shared<LocalCommunicator>(child, part.rank, default_threads());
+  auto made = std::make_shared<LocalCommunicator>(child, part.rank, default_threads());
+  made->set_device_bodies(device_bodies());
+  return made;
 }
 
 }  // namespace

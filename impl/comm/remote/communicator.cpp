@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/collective/collectives.h"
+#include "comm/failure.h"
 #include "comm/remote/channel.h"
 #include "comm/remote/group.h"
 #include "comm/remote/link.h"
@@ -54,6 +55,8 @@ class RemoteCommunicator final : public Communicator {
   int ranks_in_process() const noexcept override { return group_->shape().ranks_in_process; }
   int default_threads() const noexcept override { return default_threads_.load(); }
   void set_default_threads(int threads) noexcept override { default_threads_.store(threads); }
+  DeviceBodies device_bodies() const noexcept override { return device_bodies_.load(); }
+  void set_device_bodies(DeviceBodies bodies) noexcept override { device_bodies_.store(bodies); }
   bool reads_in_place() const noexcept override { return false; }
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
@@ -72,10 +75,14 @@ class RemoteCommunicator final : public Communicator {
   }
 
   void abort(const std::string& reason) noexcept override {
-    kill(Cause::kAborted, &Failure::reason, reason);
+    kill_with({.cause = Cause::kAborted}, &Failure::reason, reason);
   }
   void fail(std::string_view operation) noexcept override {
-    kill(Cause::kGaveUp, &Failure::operation, operation);
+    kill_with({.cause = Cause::kGaveUp}, &Failure::operation, operation);
+  }
+  void kill(Failure failure) noexcept override {
+    failure.failed_rank = failure.observer = rank();
+    link_state_->kill(*group_, failure);
   }
   void check() const override { group_->check({.rank = rank()}); }
   void leave() noexcept override { link_state_->depart(*group_, Presence::kLeft); }
@@ -84,18 +91,18 @@ class RemoteCommunicator final : public Communicator {
  private:
   std::vector<Answer> ask_all(const Answer& mine);
   std::shared_ptr<Communicator> join_part(const std::vector<Answer>& answers, uint64_t sequence);
-  void kill(Cause cause, std::string Failure::* text, std::string_view value) noexcept {
-    Failure failure{.cause = cause, .failed_rank = rank(), .observer = rank()};
+  void kill_with(Failure failure, std::string Failure::* text, std::string_view value) noexcept {
     try {
       failure.*text = value;
     } catch (...) {  // no memory for the words: the failure goes without them
     }
-    link_state_->kill(*group_, failure);
+    kill(std::move(failure));
   }
 
   const std::shared_ptr<LinkState> link_state_;
   const std::shared_ptr<Group> group_;
   std::atomic<int> default_threads_;
+  std::atomic<DeviceBodies> device_bodies_{default_device_bodies()};
   std::unique_ptr<Collectives> splitter_;  // made by the first split
   uint64_t splits_ = 0;
 };
@@ -163,7 +170,9 @@ std::shared_ptr<Communicator> RemoteCommunicator::join_part(const std::vector<An
                                                           .numbers = *numbers});
   group->set_deadlines(deadlines());
   link_state_->add(group, {.rank = rank(), .operation = kSplit.name, .sequence = sequence});
-  return std::make_shared<RemoteCommunicator>(link_state_, group, default_threads());
+  auto made = std::make_shared<RemoteCommunicator>(link_state_, group, default_threads());
+  made->set_device_bodies(device_bodies());
+  return made;
 }
 
 }  // namespace

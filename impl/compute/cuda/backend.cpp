@@ -48,6 +48,7 @@ class DeviceBackend final : public Backend {
   bool reaches_host() const override { return false; }
   void wait() override {
     stream_->wait();
+    stream_->check_stop();
     if (clock_.has_value()) clock_->read();
   }
   void submit() override { stream_->submit(); }
@@ -81,7 +82,8 @@ class DeviceBackend final : public Backend {
 
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
   return std::make_unique<DeviceBackend>(
-      std::make_shared<Stream>(options.device, options.booked, options.wait, options.stop), options);
+      std::make_shared<Stream>(options.device, options.booked, options.wait, options.stop),
+      options);
 }
 
 }  // namespace shardrec::compute::cuda

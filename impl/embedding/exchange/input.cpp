@@ -13,7 +13,8 @@ InputExchange::InputExchange(const StepContext& context, bool weight_gradient)
       views_(static_cast<size_t>(context.layout.ranks())),
       inbox_(context.layout, context.bodies, context.scratch) {
   comm::Communicator& communicator = context.communicator;
-  channel_ = communicator.open_channel(comm::Purpose::kInput);
+  channel_ =
+      context.bodies.over(communicator.open_channel(comm::Purpose::kInput), comm::Purpose::kInput);
   routed_.set_deduplicates(
       context.options.deduplicate.value_or(communicator.ranks_in_process() < communicator.size()));
 }

@@ -124,6 +124,32 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
   });
 }
 
+// Of libraries with kernels of their own.
+int simt_enqueue_steps(int64_t handle, const simt_step* steps, int count, void* argument) {
+  return simt::call([&]() -> cudaError_t {
+    simt::Stream* stream = nullptr;
+    const auto of = reinterpret_cast<cudaStream_t>(handle);
+    if (const cudaError_t error = simt::free_stream_of(of, stream); error != cudaSuccess) {
+      return error;
+    }
+    for (int i = 0; i < count; ++i) {
+      const simt::Access access =
+          steps[i].on_device != 0 ? simt::Access::kDevice : simt::Access::kWait;
+      stream->enqueue(access, [function = steps[i].function, argument] { function(argument); });
+    }
+    return cudaSuccess;
+  });
+}
+
+int simt_current_device(void) {
+  return simt::availability() == cudaSuccess ? simt::current_device() : -1;
+}
+
+int simt_device_of_stream(int64_t stream) {
+  const simt::Stream* found = simt::find_stream(reinterpret_cast<cudaStream_t>(stream));
+  return found == nullptr ? -1 : found->device();
+}
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call([&]() -> cudaError_t {
     if (event == nullptr || (flags & ~(cudaEventBlockingSync | cudaEventDisableTiming)) != 0) {

@@ -27,6 +27,7 @@ void Results::send() {
 
 void Results::wait() {
   there_.wait();
+  stream_->check_stop();
   known_ = true;
 }
 

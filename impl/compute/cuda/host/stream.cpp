@@ -59,7 +59,6 @@ void Stream::submit() {
 void Stream::wait() {
   require(table().wait_for_stream(handle()),
           core::sentence("finish the operations of device ", device_));
-  if (stop_ != nullptr) stop_->check();
 }
 
 void Stream::copy(void* to, const void* from, size_t bytes) {
@@ -101,9 +100,7 @@ void Event::record(Stream& stream) {
 
 void Event::wait() const {
   require(table().wait_for_event(handle()), "finish operations that were waited for");
-  if (stream_ == nullptr) return;
-  stream_->know_over(place_);
-  if (stream_->stop() != nullptr) stream_->stop()->check();
+  if (stream_ != nullptr) stream_->know_over(place_);
 }
 
 void Event::record_caller(int64_t stream) {

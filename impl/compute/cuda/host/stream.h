@@ -38,13 +38,16 @@ class Stream {
   const BookedBytes& booked() const noexcept { return booked_; }
   HostWait host_wait() const noexcept { return host_wait_; }
   const std::shared_ptr<const Stop>& stop() const noexcept { return stop_; }
+  // Behind a wait, for what the host goes by: throws why operations may have read zeros instead of messages.
+  void check_stop() const {
+    if (stop_ != nullptr) stop_->check();
+  }
   shardrec_cuda_stream* handle() const noexcept { return stream_.get(); }
 
   // What was enqueued takes place. Operations, copies of what is kept and fills may wait in a list until this, or
   // anything else, is called; an event is recorded behind them, and whoever asks for number() enqueues behind them.
   void submit();
-  // Returns when all that was enqueued is over. How it waits is the program's affair (cudaSetDeviceFlags()). Throws
-  // also what the stop says, as Event::wait() does.
+  // Returns when all that was enqueued is over. How it waits is the program's affair (cudaSetDeviceFlags()).
   void wait();
   // Memory of devices, and pinned memory (memory.h), which stays as it is until the copy is over.
   void copy(void* to, const void* from, size_t bytes);

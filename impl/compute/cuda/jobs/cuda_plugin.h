@@ -6,7 +6,7 @@
 //
 // The plug-in decides nothing: it hands the CUDA runtime's calls on, and starts kernels on what structs
 // say. It throws nothing, prints nothing, never waits for a whole device, and leaves the calling
-// thread's current device as it was, but for set_device().
+// thread's current device as it was, but for enter_device().
 #pragma once
 
 #include <stdint.h>
@@ -85,8 +85,10 @@ typedef struct shardrec_cuda_table {
   shardrec_cuda_error (*describe_device)(int32_t device, shardrec_cuda_device *out);
   // Begins to use a device: makes what a process keeps there, and loads all kernels.
   shardrec_cuda_error (*open_device)(int32_t device);
-  // Sets the calling thread's current device, for libraries that work on it; *previous is the one before.
-  shardrec_cuda_error (*set_device)(int32_t device, int32_t *previous);
+  // Makes a device, which was opened, the calling thread's current one until leave_device(), for libraries that work
+  // on it. They nest. No other device is touched.
+  shardrec_cuda_error (*enter_device)(int32_t device);
+  void (*leave_device)();
 
   // Memory of a device, in the order of a stream: it may be used by what follows there, and is given
   // back when what is before it there is over. 256-byte aligned.

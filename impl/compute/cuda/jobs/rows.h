@@ -143,6 +143,8 @@ typedef struct shardrec_cuda_row_guard {
   const int64_t *const *counted;  // by shard: how many there are; null: as `counts` says
   const int64_t *counts;          // by shard
   int64_t *there;                 // by shard: written
+  uint64_t
+      *updates;  // compute::Stop::updates(), for an update; null: it is for what comes before one
   int32_t shards;
 } shardrec_cuda_row_guard;
 

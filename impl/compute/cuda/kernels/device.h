@@ -70,7 +70,7 @@ SHARDREC_DEVICE int anew(int number) {
 
 // Loads and stores of words that other blocks store and load at the same time: a word is seen as a whole, and says
 // nothing about any other.
-// load_from_host: one that the host stores, in pinned memory.
+// load_from_host, store_to_host: one that the host stores or loads too, in pinned memory.
 #if defined(__CUDACC__)
 SHARDREC_DEVICE uint64_t load_relaxed(const uint64_t* word) {
   uint64_t value;
@@ -85,8 +85,14 @@ SHARDREC_DEVICE uint64_t load_from_host(const uint64_t* word) {
   asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
   return value;
 }
+SHARDREC_DEVICE void store_to_host(uint64_t* word, uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
 #else
 SHARDREC_DEVICE uint64_t load_from_host(const uint64_t* word) { return simt::load_relaxed(word); }
+SHARDREC_DEVICE void store_to_host(uint64_t* word, uint64_t value) {
+  simt::store_relaxed(word, value);
+}
 SHARDREC_DEVICE uint64_t load_relaxed(const uint64_t* word) { return simt::load_relaxed(word); }
 SHARDREC_DEVICE void store_relaxed(uint64_t* word, uint64_t value) {
   simt::store_relaxed(word, value);

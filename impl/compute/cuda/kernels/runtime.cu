@@ -67,12 +67,8 @@ shardrec_cuda_error open_device(int32_t device) {
   return loaded;
 }
 
-shardrec_cuda_error set_device(int32_t device, int32_t* previous) {
-  int current = 0;
-  const cudaError_t error = cudaGetDevice(&current);
-  *previous = current;
-  return error != cudaSuccess ? error : cudaSetDevice(device);
-}
+shardrec_cuda_error enter(int32_t device) { return enter_device(device); }
+void leave() { leave_device(); }
 
 shardrec_cuda_error allocate(shardrec_cuda_stream* stream, uint64_t bytes, void** out) {
   *out = nullptr;
@@ -261,7 +257,8 @@ void add_runtime(shardrec_cuda_table& table) {
   table.count_devices = count_devices;
   table.describe_device = describe_device;
   table.open_device = open_device;
-  table.set_device = set_device;
+  table.enter_device = enter;
+  table.leave_device = leave;
   table.allocate = allocate;
   table.release = release;
   table.allocate_pinned = allocate_pinned;

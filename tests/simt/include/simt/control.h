@@ -33,12 +33,15 @@ SIMT_VISIBLE void simt_repair_devices(void);
 // all streams go on.
 SIMT_VISIBLE void simt_hold_stream(int64_t stream);
 SIMT_VISIBLE void simt_go_on(void);
-// What libraries enqueue that have kernels of their own: a function that may touch memory of devices, left out on a
-// broken device and counted by simt_fail_operation(); and one that may wait, touches no such memory, and is never
-// left out. Both return a cudaError_t.
-SIMT_VISIBLE int simt_enqueue_device_function(int64_t stream, void (*function)(void*),
-                                              void* argument);
-SIMT_VISIBLE int simt_enqueue_wait(int64_t stream, void (*function)(void*), void* argument);
+// What a library enqueues that has kernels of its own: steps that the stream takes in order. Those on the device may
+// touch its memory; they are left out on a broken device, and simt_fail_operation() counts them. The others may wait,
+// touch no such memory, and always take place. All steps are enqueued, or none. Returns a cudaError_t.
+struct simt_step {
+  void (*function)(void* argument);
+  int on_device;
+};
+SIMT_VISIBLE int simt_enqueue_steps(int64_t stream, const simt_step* steps, int count,
+                                    void* argument);
 // The calling thread's current device; the device of a stream. -1: there is none.
 SIMT_VISIBLE int simt_current_device(void);
 SIMT_VISIBLE int simt_device_of_stream(int64_t stream);

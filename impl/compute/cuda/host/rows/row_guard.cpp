@@ -24,11 +24,17 @@ void RowGuard::open(std::span<const TouchedRows> shards) {
           .there = there_.resize_as<int64_t>(shards.size() + 1).data(),
           .shards = static_cast<int32_t>(shards.size())};
   lists_.send();
-  count();
+  count(nullptr);
 }
 
-void RowGuard::count() {
+void RowGuard::begin_update() {
   if (job_.there == nullptr) return;
+  count(stream_->stop()->updates());
+  stream_->stop()->count_update();
+}
+
+void RowGuard::count(uint64_t* updates) {
+  job_.updates = updates;
   require(table().guard_rows(stream_->handle(), &job_),
           core::sentence("count touched rows on device ", stream_->device()));
 }

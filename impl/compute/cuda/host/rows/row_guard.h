@@ -24,10 +24,13 @@ class RowGuard {
   const int64_t* there(size_t shard, const int64_t* counted) const {
     return job_.there == nullptr ? counted : job_.there + shard;
   }
-  // Operations from now on find zeros where the stop is set before the device comes to this place.
-  void count();
+  // Operations from now on, which are an update, find zeros where the stop is set before the device comes to this
+  // place.
+  void begin_update();
 
  private:
+  void count(uint64_t* updates);
+
   std::shared_ptr<Stream> stream_;
   Arguments lists_;
   Buffer there_;

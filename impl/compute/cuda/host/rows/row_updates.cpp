@@ -249,7 +249,7 @@ void RowUpdates::sums(std::span<const RowSums> shards) {
 }
 
 void RowUpdates::update(std::span<const RowStep> shards) {
-  guard_.count();
+  guard_.begin_update();
   launches_.clear();
   float* norms = room_for_norms(shards);
   for (size_t s = 0; s < shards.size(); ++s) {

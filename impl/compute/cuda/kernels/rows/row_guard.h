@@ -8,7 +8,13 @@ namespace shardrec::compute::cuda {
 
 SHARDREC_KERNEL(8) count_guarded_rows(shardrec_cuda_row_guard job) {
   uint64_t& stopped = shared<uint64_t>();
-  if (threadIdx.x == 0) stopped = load_from_host(job.stop);
+  if (threadIdx.x == 0) {
+    stopped = load_from_host(job.stop);
+    if (job.updates != nullptr) {
+      constexpr uint64_t kLeftOut = uint64_t{1} << 32;
+      store_to_host(job.updates, load_from_host(job.updates) + 1 + (stopped != 0 ? kLeftOut : 0));
+    }
+  }
   __syncthreads();
   for (int32_t s = static_cast<int32_t>(threadIdx.x); s < job.shards; s += kThreads) {
     const int64_t* const counted = job.counted[s];

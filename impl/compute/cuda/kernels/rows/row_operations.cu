@@ -76,11 +76,11 @@ shardrec_cuda_error open_rows(shardrec_cuda_stream* stream,
   return launch(sum_hot_blocks, kHotBlocks, 0, stream->commands, *opening);
 }
 
-shardrec_cuda_error guard_rows(shardrec_cuda_stream* stream,
-                               const shardrec_cuda_row_guard* guard) {
+shardrec_cuda_error guard_rows(shardrec_cuda_stream* stream, const shardrec_cuda_row_guard* guard) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(count_guarded_rows, guard->shards == 0 ? 0 : 1, sizeof(uint64_t), stream->commands, *guard);
+  return launch(count_guarded_rows, guard->shards == 0 ? 0 : 1, sizeof(uint64_t), stream->commands,
+                *guard);
 }
 
 shardrec_cuda_error work_on_rows(shardrec_cuda_stream* stream, const shardrec_cuda_row_kind* kind,

@@ -1,0 +1,23 @@
+// NCCL wants one thread at a time to call it for all communicators of a device, with the device the thread's current
+// one. Ranks that are threads of one process may share a device.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+namespace shardrec::comm::nccl {
+
+// The device is the thread's current one while this lives.
+class CurrentDevice {
+ public:
+  // Throws DEVICE_ERROR.
+  explicit CurrentDevice(int32_t device);
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+};
+
+// Held by who calls NCCL for a communicator of the device.
+std::mutex& turn_of(int32_t device);
+
+}  // namespace shardrec::comm::nccl

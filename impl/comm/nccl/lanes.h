@@ -1,0 +1,63 @@
+// What the messages of a rank go by between devices: a lane for each purpose, and a thread that watches over them.
+// It looks for groups that are late and for errors that NCCL tells of later, and hears what else has ended the
+// communicator: NCCL notices no dead peer. Then it sets the stop, ends all lanes, and with that whatever the host
+// waits for.
+//
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "comm/collective/collectives.h"
+#include "comm/communicator.h"
+#include "comm/nccl/lane.h"
+#include "comm/nccl/stop_word.h"
+
+namespace shardrec::comm::nccl {
+
+class Lanes {
+ public:
+  // Loads the plug-in, and has what it takes of the device. Throws UNSUPPORTED (the plug-in, NCCL), INVALID_ARGUMENT
+  // (the device), DEVICE_ERROR, OUT_OF_MEMORY.
+  // stop: of the communicator's; what the lanes find out sets it.
+  Lanes(std::shared_ptr<Communicator> communicator, int32_t device, std::shared_ptr<StopWord> stop);
+  // Ends all lanes: in order where peers do so at about the same time, or else without them.
+  ~Lanes();
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+
+  const compute::Stop& stop() const noexcept { return *stop_; }
+  int rank() const noexcept { return communicator_->rank(); }
+
+  // Has the lanes of all ranks made. Collective; a rank that fails kills the communicator.
+  void connect(Collectives& collectives);
+
+  Lane& of(Purpose purpose) { return purpose == Purpose::kInput ? lanes_[0] : lanes_[1]; }
+  // This rank does not take part in an operation that others wait for: kills the communicator.
+  void give_up(const char* operation) noexcept { communicator_->fail(operation); }
+  // Operations are in lanes: the watchdog looks.
+  void wake() noexcept;
+
+ private:
+  void watch() noexcept;
+  bool is_alive() const noexcept;
+  bool look() noexcept;  // false: the communicator is dead
+  void end_all() noexcept;
+  void close_all() noexcept;
+
+  const std::shared_ptr<Communicator> communicator_;
+  const std::shared_ptr<StopWord> stop_;
+  std::array<Lane, 2> lanes_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool sleeps_ = false;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace shardrec::comm::nccl

@@ -1,0 +1,43 @@
+// The stop (compute/stop.h) of a rank whose messages go by NCCL: what ended the communicator sets it.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "comm/communicator.h"
+#include "compute/cuda/host/memory.h"
+#include "compute/stop.h"
+
+namespace shardrec::comm::nccl {
+
+class StopWord final : public compute::Stop {
+ public:
+  // Throws OUT_OF_MEMORY.
+  explicit StopWord(std::shared_ptr<const Communicator> communicator);
+
+  const uint64_t* word() const noexcept override { return word_; }
+  // Throws what killed the communicator.
+  void check() const override;
+
+  uint64_t* updates() const noexcept override { return updates_; }
+  void count_update() const noexcept override { called_.fetch_add(1, std::memory_order_relaxed); }
+  // Waits for a few seconds at most.
+  int64_t left_out() const noexcept override;
+
+  // Operations that begin from now on find it set.
+  void set() noexcept;
+
+ private:
+  bool is_set() const noexcept;
+
+  std::shared_ptr<const Communicator> communicator_;
+  compute::cuda::host::PinnedMemory memory_;
+  uint64_t* word_;
+  uint64_t* updates_;
+  mutable std::atomic<uint32_t> called_{0};  // updates
+};
+
+}  // namespace shardrec::comm::nccl
