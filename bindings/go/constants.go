@@ -203,7 +203,8 @@ type Capability int32
 
 // Values of Capability.
 const (
-	// CapabilityEngine is SHARDREC_CAPABILITY_ENGINE: an engine of communicators: "local", "gloo", "mpi".
+	// CapabilityEngine is SHARDREC_CAPABILITY_ENGINE: an engine of communicators: "local", "gloo", "mpi" or
+	// "nccl".
 	CapabilityEngine Capability = 0
 	// CapabilityDevice is SHARDREC_CAPABILITY_DEVICE: what tables can live on: "cpu", "cuda" (any device),
 	// "cuda:1".
@@ -1320,6 +1321,9 @@ const (
 	EngineGloo Engine = 1
 	// EngineMpi is SHARDREC_ENGINE_MPI: the MPI whose launcher (mpirun, srun) has started the processes.
 	EngineMpi Engine = 2
+	// EngineNccl is SHARDREC_ENGINE_NCCL: between devices NVIDIA's NCCL, 2.19 or newer; what hosts say to each
+	// other goes by MPI where that has started the processes, else by Gloo.
+	EngineNccl Engine = 3
 )
 
 // String is the value's name, as options take it where it is an option's: such as "gloo".
@@ -1329,6 +1333,8 @@ func (v Engine) String() string {
 		return "gloo"
 	case EngineMpi:
 		return "mpi"
+	case EngineNccl:
+		return "nccl"
 	}
 	return "Engine(" + strconv.Itoa(int(v)) + ")"
 }
@@ -1347,6 +1353,10 @@ const (
 	// CommPropertyWarnSeconds is SHARDREC_COMM_WARN_SECONDS: f64, > 0; a wait this long logs the late rank;
 	// default 30.
 	CommPropertyWarnSeconds CommProperty = 3
+	// CommPropertyNccl is SHARDREC_COMM_NCCL: f64, 0 or 1; 1: NCCL carries what collections made from now on
+	// send between devices of ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0: ranks of one
+	// process read each other's memory, others send through hosts.
+	CommPropertyNccl CommProperty = 4
 )
 
 // String is the value's name, as options take it where it is an option's: such as "step_seconds".
@@ -1358,6 +1368,8 @@ func (v CommProperty) String() string {
 		return "setup_seconds"
 	case CommPropertyWarnSeconds:
 		return "warn_seconds"
+	case CommPropertyNccl:
+		return "nccl"
 	}
 	return "CommProperty(" + strconv.Itoa(int(v)) + ")"
 }

@@ -207,7 +207,8 @@ func NewLocalComm(group *Local, rank int) (*Comm, error) {
 // Collective, blocking: returns when every rank has come, at most after the option
 // COMM_SETUP_SECONDS.
 // rank in [0, size), size in [1, 4096]. token: UTF-8, of the rendezvous (rendezvous.h). Of
-// ENGINE_MPI token is "", and rank and size are what the launcher said, or -1 both.
+// ENGINE_MPI token is "", and rank and size are what the launcher said, or -1 both. ENGINE_NCCL: as ENGINE_MPI
+// where token is "", else as ENGINE_GLOO.
 //   - options: kind COMM, nil: defaults.
 //
 // Errors: [ErrInvalidArgument] (also: another group's token) and [ErrUnsupported] (the plug-in is missing, or
@@ -244,8 +245,8 @@ func NewComm(engine Engine, rank int, size int, token string, options *CommOptio
 //	                                   MASTER_ADDR; 1: other machines may take part
 //	SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
 //	                                   the option INTERFACE is not set
-//	SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
-//	                                   for mpi no other variable is read
+//	SHARDREC_ENGINE                    gloo (default), mpi or nccl, where the option ENGINE is not set;
+//	                                   for mpi, and nccl under mpirun, no other variable is read
 //
 // Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
 // Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
@@ -281,7 +282,8 @@ func (c *Comm) Size() (int, error) {
 // Set is shardrec_comm_set_f64.
 //
 // Changes a property of this rank's communicator for later calls, such as a deadline.
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument]. Any thread. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument]; of COMM_NCCL [ErrUnsupported] (NCCL or its plug-in is missing or too
+// old: the sentence says what to install). Any thread. Since 0.1.
 func (c *Comm) Set(key CommProperty, value float64) error {
 	return capi.Comm_set_f64(c.raw(), int32(key), value)
 }

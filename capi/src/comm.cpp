@@ -8,6 +8,7 @@
 
 #include "comm/engine_list.h"
 #include "comm/engines/engine.h"
+#include "comm/nccl/plugin.h"
 #include "guard.h"
 #include "objects/comm_object.h"
 #include "objects/rendezvous_object.h"
@@ -37,8 +38,15 @@ const Property& find_property(shardrec_comm_property key) {
     if (property.key == key) return property;
   }
   refuse_value("the property", int64_t{key},
-               "SHARDREC_COMM_STEP_SECONDS, SHARDREC_COMM_SETUP_SECONDS or "
-               "SHARDREC_COMM_WARN_SECONDS");
+               "SHARDREC_COMM_STEP_SECONDS, SHARDREC_COMM_SETUP_SECONDS, "
+               "SHARDREC_COMM_WARN_SECONDS or SHARDREC_COMM_NCCL");
+}
+
+void set_bodies(comm::Communicator& communicator, double value) {
+  if (value != 0 && value != 1) refuse_value("SHARDREC_COMM_NCCL", value, "0 or 1");
+  if (value != 0) (void)comm::nccl::table();  // what is missing is said at once
+  communicator.set_device_bodies(value != 0 ? comm::DeviceBodies::kNccl
+                                            : comm::DeviceBodies::kHost);
 }
 
 std::string engine_name(shardrec_engine value) {
@@ -128,7 +136,7 @@ shardrec_status shardrec_comm_create(shardrec_engine engine, int32_t rank, int32
     require_out(out, "out");
     const comm_ns::EngineOptions how =
         engine_options(read_options(options, SHARDREC_OPTIONS_COMM), engine_name(engine));
-    const bool launched = comm_ns::is_launched(how.engine);
+    const bool launched = comm_ns::is_launched(how.engine, token != nullptr);
     if (launched && token != nullptr) {
       core::fail(SHARDREC_INVALID_ARGUMENT,
                  core::sentence("token is not null; ranks of ", how.engine,
@@ -174,6 +182,10 @@ shardrec_status shardrec_comm_set_f64(shardrec_comm* comm, shardrec_comm_propert
                                       double value) {
   return guard([&] {
     const auto use = enter(comm, Access::kShared);
+    if (key == SHARDREC_COMM_NCCL) {
+      set_bodies(use->membership->communicator(), value);
+      return;
+    }
     const Property& property = find_property(key);
     if (!(value > 0 && value <= kMostSeconds)) {
       refuse_value(property.name, value, "a number of seconds above 0, at most 1e9,");
@@ -186,6 +198,12 @@ shardrec_status shardrec_comm_get_f64(const shardrec_comm* comm, shardrec_comm_p
                                       double* out) {
   return guard([&] {
     const auto use = enter(comm, Access::kShared);
+    if (key == SHARDREC_COMM_NCCL) {
+      require_out(out, "out");
+      *out =
+          use->membership->communicator().device_bodies() == comm_ns::DeviceBodies::kNccl ? 1 : 0;
+      return;
+    }
     const Property& property = find_property(key);
     require_out(out, "out");
     *out = use->membership->communicator().deadlines().*property.field;

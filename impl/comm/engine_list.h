@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "comm/communicator.h"
 #include "shardrec/comm.h"
 
 namespace shardrec::comm {
@@ -19,8 +20,15 @@ struct EngineRow {
   // The package that brings the plug-in libshardrec_NAME.so; empty: the engine is part of the
   // library.
   std::string_view package{};
+  // What carries bodies between devices. kNccl: the plug-in carries these alone, and messages of hosts go by another
+  // engine.
+  DeviceBodies bodies = DeviceBodies::kHost;
 
   constexpr bool is_plugin() const noexcept { return !package.empty(); }
+  // Does its plug-in carry the messages of hosts?
+  constexpr bool is_transport() const noexcept {
+    return is_plugin() && bodies == DeviceBodies::kHost;
+  }
 };
 
 inline constexpr std::array kEngines{
@@ -34,6 +42,11 @@ inline constexpr std::array kEngines{
         .value = SHARDREC_ENGINE_MPI,
         .constant = "SHARDREC_ENGINE_MPI",
         .package = "libshardrec's MPI plug-in (built with libopenmpi-dev, needs openmpi-bin)"},
+    EngineRow{.name = "nccl",
+              .value = SHARDREC_ENGINE_NCCL,
+              .constant = "SHARDREC_ENGINE_NCCL",
+              .package = "libshardrec's NCCL plug-in (package libshardrec-nccl)",
+              .bodies = DeviceBodies::kNccl},
 };
 
 // An engine between processes; null: there is none of that value.

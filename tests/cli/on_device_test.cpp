@@ -146,6 +146,26 @@ TEST_F(OnDevice, ProcessesMakeTheModelOfTheCpu) {
   expect_same_run(trained(processes), trained(on_device));
 }
 
+TEST_F(OnDevice, ProcessesOverNcclMakeTheModelOfTheCpu) {
+  if (!plugins_) GTEST_SKIP() << "the tests' NCCL is for CUDA on the CPU";
+  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
+  const Environment library("SHARDREC_NCCL_LIBRARY", SHARDREC_FAKE_NCCL);
+  const Environment fatal("SHARDREC_FAKE_NCCL_FATAL", "1");
+  const std::vector<std::string> sharding{"--ranks", "2", "--sharding", "mixed"};
+  std::vector<std::string> over_nccl = sharding;
+  over_nccl.insert(over_nccl.end(), {"--device", "cuda", "--engine", "nccl"});
+  expect_same_run(trained(sharding), trained(over_nccl));
+}
+
+TEST_F(OnDevice, WithoutNcclARunOverItSaysWhatIsMissing) {
+  const Environment library("SHARDREC_NCCL_LIBRARY", "/nowhere/libnccl.so.2");
+  const Finished result = run({"train", "--format", "criteo", "--data", data_->path("log.tsv"),
+                               "--ranks", "2", "--engine", "nccl", "--device", "cuda"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("needs NVIDIA's NCCL, 2.19 or newer"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("/nowhere/libnccl.so.2"), std::string::npos) << result.err;
+}
+
 TEST_F(OnDevice, ARunGoesOnOnTheOtherKindOfDevice) {
   const Scratch folder;
   const std::string whole = folder.path("whole");

@@ -24,9 +24,9 @@ TEST(EngineList, FindsEveryEngineBetweenProcessesByNameAndByValue) {
   }
   EXPECT_EQ(find_process_engine("pigeon"), nullptr);
   EXPECT_EQ(find_engine(static_cast<shardrec_engine>(77)), nullptr);
-  EXPECT_EQ(process_engine_names(" or "), "gloo or mpi");
+  EXPECT_EQ(process_engine_names(" or "), "gloo or mpi or nccl");
   EXPECT_EQ(process_engine_names(", ", &EngineRow::constant),
-            "SHARDREC_ENGINE_GLOO, SHARDREC_ENGINE_MPI");
+            "SHARDREC_ENGINE_GLOO, SHARDREC_ENGINE_MPI, SHARDREC_ENGINE_NCCL");
 }
 
 TEST(EngineList, TheEnginesOfTheLibraryAreInstalledWithoutAPlugin) {

@@ -31,6 +31,8 @@ extern "C" {
 typedef enum shardrec_engine {
   SHARDREC_ENGINE_GLOO = 1, /* TCP, by Gloo; needs no launcher; processes meet at a rendezvous */
   SHARDREC_ENGINE_MPI = 2,  /* the MPI whose launcher (mpirun, srun) has started the processes */
+  SHARDREC_ENGINE_NCCL = 3, /* between devices NVIDIA's NCCL, 2.19 or newer; what hosts say to each
+                               other goes by MPI where that has started the processes, else by Gloo */
   SHARDREC_ENGINE_FORCE_32 = 0x7fffffff
 } shardrec_engine;
 
@@ -46,6 +48,9 @@ typedef enum shardrec_comm_property {
                                      on tensors, begin, forward, backward, rows, layers' reductions; default 600 */
   SHARDREC_COMM_SETUP_SECONDS = 2, /* f64, > 0; deadline of create, split, commit, save, load; default 1800 */
   SHARDREC_COMM_WARN_SECONDS = 3, /* f64, > 0; a wait this long logs the late rank; default 30 */
+  SHARDREC_COMM_NCCL = 4, /* f64, 0 or 1; 1: NCCL carries what collections made from now on send between
+                             devices of ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0:
+                             ranks of one process read each other's memory, others send through hosts */
   SHARDREC_COMM_PROPERTY_FORCE_32 = 0x7fffffff
 } shardrec_comm_property;
 
@@ -84,7 +89,8 @@ SHARDREC_API shardrec_status shardrec_comm_create_local(shardrec_local *group, i
  * Collective, blocking: returns when every rank has come, at most after the option
  * COMM_SETUP_SECONDS.
  * rank in [0, size), size in [1, 4096]. token: UTF-8, of the rendezvous (rendezvous.h). Of
- * ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
+ * ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both. ENGINE_NCCL: as ENGINE_MPI
+ * where token is NULL, else as ENGINE_GLOO.
  * options: kind COMM, NULL: defaults. out: owned by the caller.
  * Errors: INVALID_ARGUMENT (also: another group's token) and UNSUPPORTED (the plug-in is missing, or
  * cannot be used here: the sentence names the package), both on this rank only; TIMEOUT, naming the ranks
@@ -115,8 +121,8 @@ SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_
  *                                      MASTER_ADDR; 1: other machines may take part
  *   SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
  *                                      the option INTERFACE is not set
- *   SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
- *                                      for mpi no other variable is read
+ *   SHARDREC_ENGINE                    gloo (default), mpi or nccl, where the option ENGINE is not set;
+ *                                      for mpi, and nccl under mpirun, no other variable is read
  * Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
  * Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
  * them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
@@ -141,7 +147,8 @@ SHARDREC_API shardrec_status shardrec_comm_rank(const shardrec_comm *comm, int32
 SHARDREC_API shardrec_status shardrec_comm_size(const shardrec_comm *comm, int32_t *out);
 
 /* Changes a property of this rank's communicator for later calls, such as a deadline.
- * Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1. */
+ * Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT; of COMM_NCCL UNSUPPORTED (NCCL or its plug-in is missing or too
+ * old: the sentence says what to install). Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_set_f64(shardrec_comm *comm, shardrec_comm_property key,
                                                    double value);
 SHARDREC_API shardrec_status shardrec_comm_get_f64(const shardrec_comm *comm,

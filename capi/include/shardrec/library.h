@@ -38,7 +38,7 @@ SHARDREC_API shardrec_status shardrec_capabilities_json(char **out_text);
 
 /* What shardrec_available asks for. */
 typedef enum shardrec_capability {
-  SHARDREC_CAPABILITY_ENGINE = 0, /* an engine of communicators: "local", "gloo", "mpi" */
+  SHARDREC_CAPABILITY_ENGINE = 0, /* an engine of communicators: "local", "gloo", "mpi" or "nccl" */
   SHARDREC_CAPABILITY_DEVICE = 1, /* what tables can live on: "cpu", "cuda" (any device), "cuda:1" */
   SHARDREC_CAPABILITY_CPU_TARGET = 2, /* kernels for an instruction set: "scalar", "avx2" and so on */
   SHARDREC_CAPABILITY_DENSE = 3,      /* the GEMM plug-in of layers: "openblas" */

@@ -20,11 +20,14 @@ inline constexpr std::array kEngines{
     Engine{.name = "local", .in_processes = false},
     Engine{.name = "gloo"},
     Engine{.name = "mpi", .rank_variable = "OMPI_COMM_WORLD_RANK", .by_mpirun = true},
+    Engine{.name = "nccl"},
 };
 
 // What --engine says of the engines of kEngines.
-inline constexpr const char* kEngineHelp = "Ranks are local (threads), gloo or mpi (processes)";
-inline constexpr const char* kProcessEngineHelp = "gloo, or mpi: mpirun starts the processes";
+inline constexpr const char* kEngineHelp =
+    "Ranks are local (threads), or processes: gloo, mpi, or nccl between GPUs";
+inline constexpr const char* kProcessEngineHelp =
+    "gloo, mpi (mpirun starts the processes), or nccl (between GPUs)";
 
 // The row of a name; throws UserError where there is none.
 const Engine& find_engine(std::string_view name);

@@ -11,6 +11,7 @@
 #include "comm/clock.h"
 #include "comm/collective/processors.h"
 #include "comm/engine_list.h"
+#include "comm/nccl/plugin.h"
 #include "comm/plugin/transport_plugin.h"
 #include "comm/remote/clock_offset.h"
 #include "comm/remote/link.h"
@@ -148,12 +149,83 @@ std::vector<rendezvous::Join> hear_where_all_are(const remote::Transport& transp
   return all;
 }
 
+// Ranks of an engine with a launcher.
+std::shared_ptr<Communicator> launched_by(const EngineOptions& options, int rank, int size) {
+  if (!options.interface.empty()) {
+    core::fail(
+        SHARDREC_INVALID_ARGUMENT,
+        core::sentence("the interface is \"", options.interface, "\"; ranks of ", options.engine,
+                       " use those that its launcher chooses, and an empty text is accepted"));
+  }
+  remote::Transport transport =
+      open_for_create({.engine = options.engine, .seconds = options.seconds});
+  const auto all = hear_where_all_are(transport, options.seconds);
+  const remote::RankLayout layout{
+      .rank = transport.rank,
+      .size = transport.size,
+      .ranks_per_node = rendezvous::ranks_per_node(all),
+      .ranks_in_process = rendezvous::ranks_in_process(all)[static_cast<size_t>(transport.rank)]};
+  auto made = make(layout, transport.carrier, transport.state_broadcast, options);
+  if ((rank != -1 && rank != made->rank()) || (size != -1 && size != made->size())) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("rank ", rank, " of ", size,
+                              " was asked for; the launcher made this process rank ", made->rank(),
+                              " of ", made->size(), " (-1 takes what it says)"),
+               {.rank = made->rank(), .value = rank});
+  }
+  return made;
+}
+
+// Did mpirun, or another launcher of an MPI, start this process?
+bool is_started_by_mpi() noexcept {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    if (std::getenv(variable) != nullptr) return true;
+  }
+  return false;
+}
+
+DeviceBodies bodies_of(const std::string& engine) noexcept {
+  const EngineRow* const row = find_process_engine(engine);
+  return row == nullptr ? DeviceBodies::kHost : row->bodies;
+}
+
+// The engine that carries the messages of hosts. Of an engine that carries bodies alone: MPI or Gloo.
+std::string host_engine(const std::string& engine, bool mpi) {
+  if (bodies_of(engine) == DeviceBodies::kHost) return engine;
+  (void)nccl::table();  // what is missing is said before anybody waits
+  return mpi ? "mpi" : "gloo";
+}
+
+// Makes a communicator over the hosts' engine, and gives it the bodies of the engine that was asked for.
+template <class Make>
+std::shared_ptr<Communicator> with_bodies(EngineOptions options, bool mpi, Make make) {
+  const DeviceBodies bodies = bodies_of(options.engine);
+  options.engine = host_engine(options.engine, mpi);
+  std::shared_ptr<Communicator> made = make(options);
+  if (bodies != DeviceBodies::kHost) made->set_device_bodies(bodies);
+  return made;
+}
+
+bool is_installed(const EngineRow& engine) {
+  if (!engine.is_plugin()) return true;
+  return engine.is_transport() ? remote::transport_installed(engine) : nccl::is_installed();
+}
+
+// Throws UNSUPPORTED.
+void load_engine(const EngineRow& engine) {
+  if (engine.is_transport()) {
+    remote::load_transport(std::string(engine.name));
+  } else if (engine.is_plugin()) {
+    remote::load_transport(host_engine(std::string(engine.name), is_started_by_mpi()));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string_view> installed_engines() {
   std::vector<std::string_view> names;
   for (const EngineRow& engine : kEngines) {
-    if (!engine.is_plugin() || remote::transport_installed(engine)) names.push_back(engine.name);
+    if (is_installed(engine)) names.push_back(engine.name);
   }
   return names;
 }
@@ -163,9 +235,8 @@ std::string missing_engine(const std::string& name) {
   for (const EngineRow& engine : kEngines) {
     core::append(names, core::sentence(names.empty() ? "" : ", ", engine.name));
     if (engine.name != name) continue;
-    if (!engine.is_plugin()) return {};
     try {
-      remote::load_transport(name);
+      load_engine(engine);
       return {};
     } catch (const core::Error& error) {
       if (error.status() != SHARDREC_UNSUPPORTED) throw;
@@ -207,53 +278,39 @@ void add_network_of_environment(EngineOptions& options) {
   if (says == "1") options.allow_plain_tcp = true;
 }
 
-bool is_launched(const std::string& engine) { return remote::transport_is_launched(engine); }
+bool is_launched(const std::string& engine, bool by_token) {
+  return remote::transport_is_launched(host_engine(engine, !by_token));
+}
 
 std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendezvous::Token& token,
                                       int rank, int size,
                                       std::shared_ptr<rendezvous::Server> server) {
-  remote::load_transport(options.engine);  // a missing plug-in is said before anybody waits
-  remote::check_transport_settings(options.engine);
-  rendezvous::Meeting meeting = rendezvous::join(
-      token, rank, size, {.seconds = options.seconds, .belief = {.has_started = true}});
-  meeting.server = std::move(server);
-  return over(std::move(meeting), options);
+  return with_bodies(options, false, [&](const EngineOptions& hosts) {
+    remote::load_transport(hosts.engine);  // a missing plug-in is said before anybody waits
+    remote::check_transport_settings(hosts.engine);
+    rendezvous::Meeting meeting = rendezvous::join(
+        token, rank, size, {.seconds = hosts.seconds, .belief = {.has_started = true}});
+    meeting.server = std::move(server);
+    return over(std::move(meeting), hosts);
+  });
 }
 
 std::shared_ptr<Communicator> connect_from_environment(EngineOptions options) {
-  if (is_launched(options.engine)) return connect_as_launched(options);
+  const bool mpi = is_started_by_mpi();
+  if (is_launched(options.engine, !mpi)) return connect_as_launched(options);
   add_network_of_environment(options);
-  remote::check_transport_settings(options.engine);
-  return over(rendezvous::from_environment({.seconds = options.seconds,
-                                            .seconds_until_rank_zero = options.rank_zero_seconds}),
-              options);
+  return with_bodies(std::move(options), mpi, [](const EngineOptions& hosts) {
+    remote::check_transport_settings(hosts.engine);
+    return over(rendezvous::from_environment(
+                    {.seconds = hosts.seconds, .seconds_until_rank_zero = hosts.rank_zero_seconds}),
+                hosts);
+  });
 }
 
 std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options, int rank,
                                                   int size) {
-  if (!options.interface.empty()) {
-    core::fail(
-        SHARDREC_INVALID_ARGUMENT,
-        core::sentence("the interface is \"", options.interface, "\"; ranks of ", options.engine,
-                       " use those that its launcher chooses, and an empty text is accepted"));
-  }
-  remote::Transport transport =
-      open_for_create({.engine = options.engine, .seconds = options.seconds});
-  const auto all = hear_where_all_are(transport, options.seconds);
-  const remote::RankLayout layout{
-      .rank = transport.rank,
-      .size = transport.size,
-      .ranks_per_node = rendezvous::ranks_per_node(all),
-      .ranks_in_process = rendezvous::ranks_in_process(all)[static_cast<size_t>(transport.rank)]};
-  auto made = make(layout, transport.carrier, transport.state_broadcast, options);
-  if ((rank != -1 && rank != made->rank()) || (size != -1 && size != made->size())) {
-    core::fail(SHARDREC_INVALID_ARGUMENT,
-               core::sentence("rank ", rank, " of ", size,
-                              " was asked for; the launcher made this process rank ", made->rank(),
-                              " of ", made->size(), " (-1 takes what it says)"),
-               {.rank = made->rank(), .value = rank});
-  }
-  return made;
+  return with_bodies(options, true,
+                     [&](const EngineOptions& hosts) { return launched_by(hosts, rank, size); });
 }
 
 }  // namespace shardrec::comm

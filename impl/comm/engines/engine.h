@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/engine_list.h"
 #include "comm/rendezvous/protocol/token.h"
 
 namespace shardrec::comm::rendezvous {
@@ -44,8 +45,9 @@ std::string engine_of_environment();
 // INVALID_ARGUMENT.
 void add_network_of_environment(EngineOptions& options);
 
-// Does the engine's own launcher say who the ranks are? Throws UNSUPPORTED.
-bool is_launched(const std::string& engine);
+// Does the engine's own launcher say who the ranks are? by_token: ranks have a rendezvous' token, which says it where an
+// engine leaves that open. Throws UNSUPPORTED.
+bool is_launched(const std::string& engine, bool by_token);
 
 // Ranks that meet at the server of a token. server: where it is this process's, the communicator
 // keeps it.

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <string>
 
 #include "core/error.h"
 #include "core/plugin.h"
@@ -13,8 +14,10 @@ constexpr const char* kInstall =
     "install it (libnccl2 of NVIDIA's packages, or nvidia-nccl-cu13 of Python's), or set "
     "SHARDREC_NCCL_LIBRARY to its file";
 
+std::string file() { return core::sentence("libshardrec_nccl.so.", SHARDREC_NCCL_ABI); }
+
 shardrec_nccl_table load() {
-  const core::Plugin plugin{.file = core::sentence("libshardrec_nccl.so.", SHARDREC_NCCL_ABI),
+  const core::Plugin plugin{.file = file(),
                             .what = "NCCL plug-in",
                             .function = "shardrec_nccl_plugin",
                             .needed = "collectives over NCCL need",
@@ -53,5 +56,7 @@ const shardrec_nccl_table& table() {
   loaded.store(&storage, std::memory_order_release);
   return storage;
 }
+
+bool is_installed() { return core::plugin_installed(file()); }
 
 }  // namespace shardrec::comm::nccl

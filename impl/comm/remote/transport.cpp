@@ -63,7 +63,7 @@ std::array<std::atomic<bool>, kEngines.size()> loaded;
 
 const Table& table_of(const std::string& name) {
   for (size_t i = 0; i < kEngines.size(); ++i) {
-    if (kEngines[i].name != name || !kEngines[i].is_plugin()) continue;
+    if (kEngines[i].name != name || !kEngines[i].is_transport()) continue;
     if (loaded[i].load(std::memory_order_acquire)) return tables[i];
     const std::lock_guard lock(load_mutex);
     if (!loaded[i].load(std::memory_order_relaxed)) {

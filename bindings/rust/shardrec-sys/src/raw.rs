@@ -84,7 +84,7 @@ const _: () = assert!(core::mem::size_of::<shardrec_error_part>() == 4);
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_capability(pub u32);
-/// an engine of communicators: "local", "gloo", "mpi"
+/// an engine of communicators: "local", "gloo", "mpi" or "nccl"
 pub const SHARDREC_CAPABILITY_ENGINE: shardrec_capability = shardrec_capability(0);
 /// what tables can live on: "cpu", "cuda" (any device), "cuda:1"
 pub const SHARDREC_CAPABILITY_DEVICE: shardrec_capability = shardrec_capability(1);
@@ -573,6 +573,8 @@ pub struct shardrec_engine(pub u32);
 pub const SHARDREC_ENGINE_GLOO: shardrec_engine = shardrec_engine(1);
 /// the MPI whose launcher (mpirun, srun) has started the processes
 pub const SHARDREC_ENGINE_MPI: shardrec_engine = shardrec_engine(2);
+/// between devices NVIDIA's NCCL, 2.19 or newer; what hosts say to each other goes by MPI where that has started the processes, else by Gloo
+pub const SHARDREC_ENGINE_NCCL: shardrec_engine = shardrec_engine(3);
 const _: () = assert!(core::mem::size_of::<shardrec_engine>() == 4);
 
 /// The C API's `shardrec_comm_property`.
@@ -585,6 +587,8 @@ pub const SHARDREC_COMM_STEP_SECONDS: shardrec_comm_property = shardrec_comm_pro
 pub const SHARDREC_COMM_SETUP_SECONDS: shardrec_comm_property = shardrec_comm_property(2);
 /// f64, \> 0; a wait this long logs the late rank; default 30
 pub const SHARDREC_COMM_WARN_SECONDS: shardrec_comm_property = shardrec_comm_property(3);
+/// f64, 0 or 1; 1: NCCL carries what collections made from now on send between devices of ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0: ranks of one process read each other's memory, others send through hosts
+pub const SHARDREC_COMM_NCCL: shardrec_comm_property = shardrec_comm_property(4);
 const _: () = assert!(core::mem::size_of::<shardrec_comm_property>() == 4);
 
 /// The C API's `shardrec_reduction`.
@@ -1619,7 +1623,8 @@ extern "C" {
     /// Collective, blocking: returns when every rank has come, at most after the option
     /// COMM_SETUP_SECONDS.
     /// rank in \[0, size), size in \[1, 4096\]. token: UTF-8, of the rendezvous (rendezvous.h). Of
-    /// ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
+    /// ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both. ENGINE_NCCL: as ENGINE_MPI
+    /// where token is NULL, else as ENGINE_GLOO.
     /// options: kind COMM, NULL: defaults. out: owned by the caller.
     /// Errors: INVALID_ARGUMENT (also: another group's token) and UNSUPPORTED (the plug-in is missing, or
     /// cannot be used here: the sentence names the package), both on this rank only; TIMEOUT, naming the ranks
@@ -1645,8 +1650,8 @@ extern "C" {
     ///                                    MASTER_ADDR; 1: other machines may take part
     /// SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
     ///                                    the option INTERFACE is not set
-    /// SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
-    ///                                    for mpi no other variable is read
+    /// SHARDREC_ENGINE                    gloo (default), mpi or nccl, where the option ENGINE is not set;
+    ///                                    for mpi, and nccl under mpirun, no other variable is read
     /// Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
     /// Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
     /// them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
@@ -1667,7 +1672,8 @@ extern "C" {
     /// The C API's `shardrec_comm_size`.
     pub fn shardrec_comm_size(comm: *const shardrec_comm, out: *mut i32) -> shardrec_status;
     /// Changes a property of this rank's communicator for later calls, such as a deadline.
-    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT; of COMM_NCCL UNSUPPORTED (NCCL or its plug-in is missing or too
+    /// old: the sentence says what to install). Any thread. Since 0.1.
     pub fn shardrec_comm_set_f64(comm: *mut shardrec_comm, key: shardrec_comm_property, value: f64) -> shardrec_status;
     /// The C API's `shardrec_comm_get_f64`.
     pub fn shardrec_comm_get_f64(comm: *const shardrec_comm, key: shardrec_comm_property, out: *mut f64) -> shardrec_status;

@@ -177,7 +177,7 @@ impl ErrorPart {
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Capability {
-    /// `SHARDREC_CAPABILITY_ENGINE`: an engine of communicators: "local", "gloo", "mpi".
+    /// `SHARDREC_CAPABILITY_ENGINE`: an engine of communicators: "local", "gloo", "mpi" or "nccl".
     Engine,
     /// `SHARDREC_CAPABILITY_DEVICE`: what tables can live on: "cpu", "cuda" (any device), "cuda:1".
     Device,
@@ -1586,6 +1586,9 @@ pub enum Engine {
     Gloo,
     /// `SHARDREC_ENGINE_MPI`: the MPI whose launcher (mpirun, srun) has started the processes.
     Mpi,
+    /// `SHARDREC_ENGINE_NCCL`: between devices NVIDIA's NCCL, 2.19 or newer; what hosts say to each other goes by MPI
+    /// where that has started the processes, else by Gloo.
+    Nccl,
 }
 
 impl Engine {
@@ -1599,6 +1602,7 @@ impl Engine {
         match self {
             Engine::Gloo => sys::SHARDREC_ENGINE_GLOO,
             Engine::Mpi => sys::SHARDREC_ENGINE_MPI,
+            Engine::Nccl => sys::SHARDREC_ENGINE_NCCL,
         }
     }
 
@@ -1608,6 +1612,7 @@ impl Engine {
         match raw {
             sys::SHARDREC_ENGINE_GLOO => Some(Engine::Gloo),
             sys::SHARDREC_ENGINE_MPI => Some(Engine::Mpi),
+            sys::SHARDREC_ENGINE_NCCL => Some(Engine::Nccl),
             _ => None,
         }
     }
@@ -1624,6 +1629,10 @@ pub enum CommProperty {
     SetupSeconds,
     /// `SHARDREC_COMM_WARN_SECONDS`: f64, \> 0; a wait this long logs the late rank; default 30.
     WarnSeconds,
+    /// `SHARDREC_COMM_NCCL`: f64, 0 or 1; 1: NCCL carries what collections made from now on send between devices of
+    /// ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0: ranks of one process read each other's
+    /// memory, others send through hosts.
+    Nccl,
 }
 
 impl CommProperty {
@@ -1638,6 +1647,7 @@ impl CommProperty {
             CommProperty::StepSeconds => sys::SHARDREC_COMM_STEP_SECONDS,
             CommProperty::SetupSeconds => sys::SHARDREC_COMM_SETUP_SECONDS,
             CommProperty::WarnSeconds => sys::SHARDREC_COMM_WARN_SECONDS,
+            CommProperty::Nccl => sys::SHARDREC_COMM_NCCL,
         }
     }
 
@@ -1648,6 +1658,7 @@ impl CommProperty {
             sys::SHARDREC_COMM_STEP_SECONDS => Some(CommProperty::StepSeconds),
             sys::SHARDREC_COMM_SETUP_SECONDS => Some(CommProperty::SetupSeconds),
             sys::SHARDREC_COMM_WARN_SECONDS => Some(CommProperty::WarnSeconds),
+            sys::SHARDREC_COMM_NCCL => Some(CommProperty::Nccl),
             _ => None,
         }
     }

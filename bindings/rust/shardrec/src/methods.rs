@@ -288,7 +288,8 @@ impl Comm {
     /// Collective, blocking: returns when every rank has come, at most after the option
     /// COMM_SETUP_SECONDS.
     /// rank in \[0, size), size in \[1, 4096\]. token: UTF-8, of the rendezvous (rendezvous.h). Of
-    /// ENGINE_MPI token is None, and rank and size are what the launcher said, or -1 both.
+    /// ENGINE_MPI token is None, and rank and size are what the launcher said, or -1 both. ENGINE_NCCL: as ENGINE_MPI
+    /// where token is None, else as ENGINE_GLOO.
     /// options: kind COMM, None: defaults.
     /// Errors: INVALID_ARGUMENT (also: another group's token) and UNSUPPORTED (the plug-in is missing, or
     /// cannot be used here: the sentence names the package), both on this rank only; TIMEOUT, naming the ranks
@@ -318,8 +319,8 @@ impl Comm {
     ///                                    MASTER_ADDR; 1: other machines may take part
     /// SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
     ///                                    the option INTERFACE is not set
-    /// SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
-    ///                                    for mpi no other variable is read
+    /// SHARDREC_ENGINE                    gloo (default), mpi or nccl, where the option ENGINE is not set;
+    ///                                    for mpi, and nccl under mpirun, no other variable is read
     /// Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
     /// Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
     /// them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
@@ -348,7 +349,8 @@ impl Comm {
     }
 
     /// Changes a property of this rank's communicator for later calls, such as a deadline.
-    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT; of COMM_NCCL UNSUPPORTED (NCCL or its plug-in is missing or too
+    /// old: the sentence says what to install). Any thread. Since 0.1.
     pub fn set(&self, key: CommProperty, value: f64) -> Result<()> {
         check(unsafe { sys::shardrec_comm_set_f64(self.0, key.raw(), value) })
     }
