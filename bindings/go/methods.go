@@ -15,7 +15,8 @@ import (
 //	"version"            integer: 1
 //	"library_version"    text: "0.2.0"
 //	"api_version"        integer: SHARDREC_API_VERSION of the library
-//	"engines"            array of texts: "local", and those whose plug-ins are installed
+//	"engines"            array of texts: "local", and those whose plug-ins are installed; "nccl" where
+//	                     NVIDIA's library is, too
 //	"devices"            array of texts: "cpu", and "cuda" where cuda_devices has any
 //	"cuda_devices[].index"               integer: what SHARDREC_OPTION_DEVICE takes
 //	"cuda_devices[].name"                text: "NVIDIA H100 80GB HBM3"

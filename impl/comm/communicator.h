@@ -144,8 +144,10 @@ class Communicator {
   virtual void abort(const std::string& reason) noexcept = 0;
   // Kills it with PEER_FAILED, naming this rank and the operation it will not take part in.
   virtual void fail(std::string_view operation) noexcept = 0;
-  // Kills it with a failure of this rank: its failed_rank and observer are not read.
+  // Kills it with a failure that this rank has noticed: `observer` is not read.
   virtual void kill(Failure failure) noexcept = 0;
+  // A rank that has ended its membership, in order or not; -1: none is known.
+  virtual int departed_rank() const noexcept = 0;
   // Throws what killed the communicator; returns when it lives.
   virtual void check() const = 0;
   // Throws what killed the communicator, for an operation that is about to begin.

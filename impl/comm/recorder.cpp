@@ -231,6 +231,7 @@ class RecordedCommunicator final : public Communicator {
   void abort(const std::string& reason) noexcept override { communicator_->abort(reason); }
   void fail(std::string_view operation) noexcept override { communicator_->fail(operation); }
   void kill(Failure failure) noexcept override { communicator_->kill(std::move(failure)); }
+  int departed_rank() const noexcept override { return communicator_->departed_rank(); }
   void check() const override { communicator_->check(); }
   void leave() noexcept override { communicator_->leave(); }
   void disconnect() noexcept override { communicator_->disconnect(); }

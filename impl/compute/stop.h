@@ -24,8 +24,9 @@ class Stop {
   // how many of these changed nothing. The host counts those that it calls.
   virtual uint64_t* updates() const noexcept = 0;
   virtual void count_update() const noexcept = 0;
-  // How many changed nothing: 0 where it is not set. Else waits for operations.
-  virtual int64_t left_out() const noexcept = 0;
+  // How many of the updates that a host has counted changed nothing: 0 where what sets it has not happened. Else waits
+  // for operations. -1: one changed rows that was not counted, because its call failed later.
+  virtual int64_t left_out(int64_t counted) const noexcept = 0;
 
  protected:
   Stop() = default;

@@ -64,7 +64,8 @@ class Collection {
   // Where other ranks failed while the device was behind the host, waits for it.
   int64_t step() const {
     const int64_t called = counters_.steps.load(std::memory_order_relaxed);
-    return stop_ == nullptr ? called : called - stop_->left_out();
+    if (stop_ == nullptr) return called;
+    return called - stop_->left_out(counters_.updates.load(std::memory_order_relaxed));
   }
   void set_step(int64_t step) { counters_.steps.store(step, std::memory_order_relaxed); }
   TrainingSettings& settings() { return *settings_; }

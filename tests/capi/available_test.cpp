@@ -40,8 +40,8 @@ TEST(Available, SaysWhyNot) {
     EXPECT_FALSE(found) << name;
     return found.reason;
   };
-  EXPECT_EQ(why_not(SHARDREC_CAPABILITY_ENGINE, "nccl"),
-            "there is no engine \"nccl\"; there are local, gloo, mpi");
+  EXPECT_EQ(why_not(SHARDREC_CAPABILITY_ENGINE, "ucx"),
+            "there is no engine \"ucx\"; there are local, gloo, mpi, nccl");
   EXPECT_TRUE(contains(why_not(SHARDREC_CAPABILITY_ENGINE, ""), "there is no engine \"\""));
   for (const char* name : {"tpu", "cuda:", "cuda:-1", "cuda:1024", "cuda:1x", "CPU", ""}) {
     EXPECT_TRUE(contains(why_not(SHARDREC_CAPABILITY_DEVICE, name),

@@ -49,7 +49,7 @@ TEST(EngineOfTheEnvironment, IsAnEngineBetweenProcessesOrAnError) {
       ADD_FAILURE() << other << " is accepted";
     } catch (const core::Error& error) {
       EXPECT_EQ(error.status(), SHARDREC_INVALID_ARGUMENT);
-      EXPECT_NE(error.sentence().find("gloo or mpi is accepted"), std::string::npos);
+      EXPECT_NE(error.sentence().find("gloo or mpi or nccl is accepted"), std::string::npos);
     }
   }
   unsetenv("SHARDREC_ENGINE");

@@ -59,6 +59,7 @@ class ForwardingRank : public comm::Communicator {
   void abort(const std::string& reason) noexcept override { inner_->abort(reason); }
   void fail(std::string_view operation) noexcept override { inner_->fail(operation); }
   void kill(comm::Failure failure) noexcept override { inner_->kill(std::move(failure)); }
+  int departed_rank() const noexcept override { return inner_->departed_rank(); }
   void check() const override { inner_->check(); }
   void leave() noexcept override { inner_->leave(); }
   void disconnect() noexcept override { inner_->disconnect(); }

@@ -208,7 +208,7 @@ std::shared_ptr<Communicator> with_bodies(EngineOptions options, bool mpi, Make 
 
 bool is_installed(const EngineRow& engine) {
   if (!engine.is_plugin()) return true;
-  return engine.is_transport() ? remote::transport_installed(engine) : nccl::is_installed();
+  return engine.is_transport() ? remote::transport_installed(engine) : nccl::is_available();
 }
 
 // Throws UNSUPPORTED.
@@ -296,7 +296,9 @@ std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendez
 }
 
 std::shared_ptr<Communicator> connect_from_environment(EngineOptions options) {
-  const bool mpi = is_started_by_mpi();
+  // Launchers of MPI set theirs for programs without MPI too.
+  const bool by_variables = std::getenv("RANK") != nullptr && std::getenv("WORLD_SIZE") != nullptr;
+  const bool mpi = is_started_by_mpi() && !by_variables;
   if (is_launched(options.engine, !mpi)) return connect_as_launched(options);
   add_network_of_environment(options);
   return with_bodies(std::move(options), mpi, [](const EngineOptions& hosts) {

@@ -55,14 +55,20 @@ class LocalCommunicator final : public Communicator {
   }
 
   void abort(const std::string& reason) noexcept override {
-    kill_with({.cause = Cause::kAborted}, &Failure::reason, reason);
+    kill_with({.cause = Cause::kAborted, .failed_rank = rank_}, &Failure::reason, reason);
   }
   void fail(std::string_view operation) noexcept override {
-    kill_with({.cause = Cause::kGaveUp}, &Failure::operation, operation);
+    kill_with({.cause = Cause::kGaveUp, .failed_rank = rank_}, &Failure::operation, operation);
   }
   void kill(Failure failure) noexcept override {
-    failure.failed_rank = failure.observer = rank_;
+    failure.observer = rank_;
     group_->kill(std::move(failure));
+  }
+  int departed_rank() const noexcept override {
+    for (int rank = 0; rank < size(); ++rank) {
+      if (rank != rank_ && group_->departed(rank)) return rank;
+    }
+    return -1;
   }
   void check() const override { group_->check({.rank = rank_}); }
   void leave() noexcept override { group_->depart(rank_, Presence::kLeft); }

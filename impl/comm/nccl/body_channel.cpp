@@ -128,8 +128,16 @@ void BodyChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
     if (bytes != 0 || !exchange.sends.empty()) enqueue(exchange, ticket.sequence, bytes);
   } catch (...) {  // peers would wait for a group that this rank does not enqueue
     lanes_->give_up(exchange.operation);
+    mark(exchange);  // it may be enqueued in part
     throw;
   }
+}
+
+// What is enqueued in the lane is over where the marks are.
+void BodyChannel::mark(const Exchange& exchange) {
+  if (exchange.arrivals != nullptr) lane_.marks().set(exchange.arrivals->bodies->written());
+  lane_.marks().set(*sent_);
+  for (const auto& memory : exchange.from) memory->add_reader(sent_);
 }
 
 std::unique_ptr<BodyChannel::Arrivals> BodyChannel::take_arrivals(size_t bytes) {
@@ -199,10 +207,8 @@ void BodyChannel::enqueue(Exchange& exchange, uint64_t sequence, size_t bytes) {
                                         .count = static_cast<int64_t>(bytes)};
     host::require(host::table().clear_if_stopped(lane_.stream().handle(), &arrival),
                   "look whether a message has come");
-    marks.set(arrivals->bodies->written());
   }
-  marks.set(*sent_);
-  for (const auto& memory : exchange.from) memory->add_reader(sent_);
+  mark(exchange);
 }
 
 void BodyChannel::release(Ticket ticket) noexcept {

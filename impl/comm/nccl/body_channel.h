@@ -67,6 +67,7 @@ class BodyChannel final : public Channel {
   void grow(Arrivals& arrivals, size_t bytes);
   void place(const Arrivals* arrivals, std::span<ConstBytes> received);
   void enqueue(Exchange& exchange, uint64_t sequence, size_t bytes);
+  void mark(const Exchange& exchange);
 
   const std::shared_ptr<Channel> heads_;
   const std::shared_ptr<Lanes> lanes_;

@@ -83,6 +83,7 @@ void Lane::finish(std::unique_lock<std::mutex>& turn, shardrec_nccl_result resul
 
 void Lane::fail(const Site& site, Cause cause, std::string reason, double seconds) {
   communicator_->kill({.cause = cause,
+                       .failed_rank = communicator_->rank(),
                        .sequence = site.sequence,
                        .operation = site.operation,
                        .seconds = seconds,
@@ -96,7 +97,9 @@ void Lane::watch(const Site& site) {
   Watched& watched = free_watched();
   watched.over.record(stream_);
   const double seconds = communicator_->deadlines().step;
-  watched.waited = {.site = site, .deadline = after(Clock::now(), seconds), .seconds = seconds};
+  const Clock::time_point now = Clock::now();
+  watched.waited = {
+      .site = site, .since = now, .deadline = after(now, seconds), .seconds = seconds};
   watched.active = true;
   busy_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -123,12 +126,28 @@ std::optional<Lane::Waited> Lane::settle() {
   return oldest;
 }
 
+// A peer that has gone may have enqueued its part before; what it did not, it will not.
+std::optional<Failure> Lane::departed(const Waited& oldest) const {
+  constexpr auto kTime = std::chrono::seconds(1);
+  if (Clock::now() < oldest.since + kTime) return {};
+  const int rank = communicator_->departed_rank();
+  if (rank < 0) return {};
+  return Failure{.cause = Cause::kDestroyed,
+                 .failed_rank = rank,
+                 .sequence = oldest.site.sequence,
+                 .operation = oldest.site.operation};
+}
+
 std::optional<Failure> Lane::look() {
-  if (const auto oldest = settle(); oldest && Clock::now() > oldest->deadline) {
-    return Failure{.cause = Cause::kDeviceLate,
-                   .sequence = oldest->site.sequence,
-                   .operation = oldest->site.operation,
-                   .seconds = oldest->seconds};
+  if (const auto oldest = settle()) {
+    if (auto gone = departed(*oldest)) return gone;
+    if (Clock::now() > oldest->deadline) {
+      return Failure{.cause = Cause::kDeviceLate,
+                     .failed_rank = communicator_->rank(),
+                     .sequence = oldest->site.sequence,
+                     .operation = oldest->site.operation,
+                     .seconds = oldest->seconds};
+    }
   }
   const std::unique_lock turn(turn_of(device_), std::try_to_lock);
   if (!turn.owns_lock() || comm_ == nullptr) return {};  // who has the turn asks by itself
@@ -138,6 +157,7 @@ std::optional<Failure> Lane::look() {
   const auto oldest = settle();
   const Site site = oldest ? oldest->site : Site{};
   return Failure{.cause = Cause::kDevice,
+                 .failed_rank = communicator_->rank(),
                  .sequence = site.sequence,
                  .operation = site.operation,
                  .reason = text_of(result)};
@@ -159,25 +179,25 @@ void Lane::abort() noexcept {
 }
 
 bool Lane::close() noexcept {
-  if (settle()) return false;
-  const std::lock_guard turn(turn_of(device_));
-  if (comm_ == nullptr) return true;
+  shardrec_nccl_comm* over = nullptr;
+  shardrec_nccl_result result = SHARDREC_NCCL_OK;
   try {
     const CurrentDevice current(device_);
-    shardrec_nccl_result result = SHARDREC_NCCL_OK;
-    if (!std::exchange(closing_, true)) {
-      result = table().finalize(comm_);
-    } else {
-      result = table().progress(comm_);
+    {
+      const std::lock_guard turn(turn_of(device_));
+      if (comm_ == nullptr) return true;
+      result = std::exchange(closing_, true) ? table().progress(comm_) : table().finalize(comm_);
+      if (result == SHARDREC_NCCL_IN_PROGRESS) return false;
+      over = std::exchange(comm_, nullptr);
     }
-    if (result == SHARDREC_NCCL_IN_PROGRESS) return false;
-    shardrec_nccl_comm* const over = std::exchange(comm_, nullptr);
+    // Outside of the turn, as abort() does.
     if (result == SHARDREC_NCCL_OK) {
       table().destroy(over);
     } else {
       table().abort(over);
     }
   } catch (...) {  // the device is lost, and what NCCL has there
+    const std::lock_guard turn(turn_of(device_));
     comm_ = nullptr;
   }
   return true;

@@ -42,6 +42,14 @@ class Lane {
   // A failure kills the communicator, and is thrown.
   void connect(const Id& id, double seconds);
 
+  // A group of sends and receives.
+  struct Waited {
+    Site site;
+    Clock::time_point since;
+    Clock::time_point deadline;
+    double seconds = 0;  // that it had
+  };
+
   compute::cuda::host::Stream& stream() { return stream_; }
   compute::cuda::host::EventMarks& marks() { return marks_; }
 
@@ -50,20 +58,17 @@ class Lane {
   void exchange(const Site& site, std::span<const shardrec_nccl_part> sends,
                 std::span<const shardrec_nccl_part> receives);
 
+  // Forgets groups that are over. The oldest one that is not.
+  std::optional<Waited> settle();
   // The watchdog: what has failed, or is late. Does not block.
   std::optional<Failure> look();
   bool is_busy() const noexcept { return busy_.load(std::memory_order_relaxed) != 0; }
   // Ends what is under way on this rank; nothing is exchanged any more.
   void abort() noexcept;
-  // The orderly end: true when it is over. Asked again until then.
+  // The orderly end, when nothing is under way: true when it is over. Asked again until then.
   bool close() noexcept;
 
  private:
-  struct Waited {
-    Site site;
-    Clock::time_point deadline;
-    double seconds = 0;  // that it had
-  };
   // A group of which it is not known that it is over.
   struct Watched {
     explicit Watched(const compute::cuda::host::Stream& stream) : over(stream) {}
@@ -71,14 +76,13 @@ class Lane {
     Waited waited;
     bool active = false;
   };
-  // Forgets groups that are over. The oldest one that is not.
-  std::optional<Waited> settle();
 
   void watch(const Site& site);
   Watched& free_watched();
   // Asks until a call is over, and lets others have the turn meanwhile, which peers may need. Throws what it came to.
   void finish(std::unique_lock<std::mutex>& turn, shardrec_nccl_result result, const Site& site,
               double seconds);
+  std::optional<Failure> departed(const Waited& oldest) const;
   void require_comm(const Site& site);
   [[noreturn]] void fail(const Site& site, Cause cause, std::string reason, double seconds = 0);
 

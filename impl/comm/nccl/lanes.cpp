@@ -1,5 +1,6 @@
 #include "comm/nccl/lanes.h"
 
+#include <algorithm>
 #include <chrono>
 #include <span>
 #include <utility>
@@ -13,9 +14,10 @@
 namespace shardrec::comm::nccl {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds(10);
-constexpr auto kSleep = std::chrono::seconds(1);
+constexpr std::chrono::milliseconds kLook{10};
+constexpr std::chrono::milliseconds kSleep{1000};
 constexpr auto kClose = std::chrono::seconds(2);
+constexpr auto kPause = std::chrono::milliseconds(1);
 
 constexpr Operation kConnect{
     .name = "collection_create", .kind = 2, .detail = 0, .deadline_kind = DeadlineKind::kSetup};
@@ -66,26 +68,37 @@ void Lanes::wake() noexcept {
   if (sleeps_) changed_.notify_all();
 }
 
+void Lanes::give_up(const char* operation) noexcept {
+  communicator_->fail(operation);
+  std::unique_lock lock(mutex_);
+  while (!ended_ && !ends_) {
+    changed_.notify_all();
+    changed_.wait_for(lock, kLook);
+  }
+}
+
 void Lanes::watch() noexcept {
+  bool alive = true;
   std::unique_lock lock(mutex_);
   while (!ends_) {
-    lock.unlock();
-    const bool alive = look();
-    bool busy = false;
-    for (const Lane& lane : lanes_) busy = busy || lane.is_busy();
-    if (!alive) end_all();
-    lock.lock();
-    if (ends_) break;
-    sleeps_ = !busy || !alive;
-    if (sleeps_) {
-      changed_.wait_for(lock, kSleep);
-    } else {
-      changed_.wait_for(lock, kLook);
+    if (alive) {
+      lock.unlock();
+      alive = look();
+      if (!alive) end_all();
+      lock.lock();
+      ended_ = !alive;
+      if (ended_) changed_.notify_all();
+      if (ends_) break;
     }
+    // Under the lock: whoever adds to a lane afterwards finds this asleep.
+    const bool busy =
+        std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.is_busy(); });
+    sleeps_ = !busy || !alive;
+    changed_.wait_for(lock, sleeps_ ? kSleep : kLook);
     sleeps_ = false;
   }
   lock.unlock();
-  close_all();
+  if (alive) close_all();
 }
 
 bool Lanes::is_alive() const noexcept {
@@ -128,13 +141,24 @@ void Lanes::end_all() noexcept {
   }
 }
 
+// What is under way has the time that it has anyway; then peers have a little to do the same.
 void Lanes::close_all() noexcept {
+  const auto is_busy = [&] {
+    return std::any_of(lanes_.begin(), lanes_.end(),
+                       [](Lane& lane) { return lane.settle().has_value(); });
+  };
+  bool alive = look();
+  while (alive && is_busy()) {
+    std::this_thread::sleep_for(kPause);
+    alive = look();
+  }
   const auto until = Clock::now() + kClose;
-  while (is_alive() && Clock::now() < until) {
+  while (alive && Clock::now() < until) {
     bool over = true;
     for (Lane& lane : lanes_) over = lane.close() && over;
     if (over) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(kPause);
+    alive = is_alive();
   }
   end_all();
 }

@@ -39,7 +39,8 @@ class Lanes {
 
   Lane& of(Purpose purpose) { return purpose == Purpose::kInput ? lanes_[0] : lanes_[1]; }
   // This rank does not take part in an operation that others wait for: kills the communicator.
-  void give_up(const char* operation) noexcept { communicator_->fail(operation); }
+  // Returns when the lanes have ended.
+  void give_up(const char* operation) noexcept;
   // Operations are in lanes: the watchdog looks.
   void wake() noexcept;
 
@@ -56,6 +57,7 @@ class Lanes {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool sleeps_ = false;
+  bool ended_ = false;  // all lanes
   bool ends_ = false;
   std::thread thread_;
 };

@@ -57,6 +57,13 @@ const shardrec_nccl_table& table() {
   return storage;
 }
 
-bool is_installed() { return core::plugin_installed(file()); }
+bool is_available() noexcept {
+  try {
+    (void)table();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
 
 }  // namespace shardrec::comm::nccl

@@ -11,7 +11,7 @@ namespace shardrec::comm::nccl {
 // Loads the plug-in unless it is loaded. Throws UNSUPPORTED: the plug-in is missing or has another ABI, or NVIDIA's
 // library is missing or too old; the sentence says what to install. After that the next call tries again.
 const shardrec_nccl_table& table();
-// Is the plug-in there? It is not loaded.
-bool is_installed();
+// Whether table() would succeed. Loads what there is.
+bool is_available() noexcept;
 
 }  // namespace shardrec::comm::nccl

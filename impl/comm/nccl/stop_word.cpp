@@ -23,21 +23,36 @@ void StopWord::check() const {
   core::fail(SHARDREC_INTERNAL, "messages between devices were broken off, and nothing has failed");
 }
 
-int64_t StopWord::left_out() const noexcept {
-  if (!is_set()) return 0;
+bool StopWord::is_dead() const noexcept {
+  try {
+    communicator_->check();
+    return false;
+  } catch (...) {
+    return true;
+  }
+}
+
+int64_t StopWord::left_out(int64_t counted) const noexcept {
+  if (!is_set()) {
+    if (!is_dead()) return 0;
+    set();  // before the watchdog comes to it: operations from now on are no updates
+  }
   constexpr auto kMost = std::chrono::seconds(10);  // a device that has failed comes to none
   const auto until = Clock::now() + kMost;
   for (;;) {
     const uint64_t seen = std::atomic_ref(*updates_).load(std::memory_order_acquire);
-    if (static_cast<uint32_t>(seen) == called_.load(std::memory_order_relaxed) ||
-        Clock::now() > until) {
-      return static_cast<int64_t>(seen >> 32);
+    const bool over = static_cast<uint32_t>(seen) == called_.load(std::memory_order_relaxed);
+    if (!over && !is_waited_for_.load() && Clock::now() <= until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      continue;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    is_waited_for_.store(true);
+    const uint32_t applied = static_cast<uint32_t>(seen) - static_cast<uint32_t>(seen >> 32);
+    return static_cast<int32_t>(static_cast<uint32_t>(counted) - applied);
   }
 }
 
-void StopWord::set() noexcept { std::atomic_ref(*word_).store(1, std::memory_order_seq_cst); }
+void StopWord::set() const noexcept { std::atomic_ref(*word_).store(1, std::memory_order_seq_cst); }
 
 bool StopWord::is_set() const noexcept {
   return std::atomic_ref(*word_).load(std::memory_order_seq_cst) != 0;

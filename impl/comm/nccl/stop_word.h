@@ -25,19 +25,21 @@ class StopWord final : public compute::Stop {
   uint64_t* updates() const noexcept override { return updates_; }
   void count_update() const noexcept override { called_.fetch_add(1, std::memory_order_relaxed); }
   // Waits for a few seconds at most.
-  int64_t left_out() const noexcept override;
+  int64_t left_out(int64_t counted) const noexcept override;
 
   // Operations that begin from now on find it set.
-  void set() noexcept;
+  void set() const noexcept;
 
  private:
   bool is_set() const noexcept;
+  bool is_dead() const noexcept;
 
   std::shared_ptr<const Communicator> communicator_;
   compute::cuda::host::PinnedMemory memory_;
   uint64_t* word_;
   uint64_t* updates_;
-  mutable std::atomic<uint32_t> called_{0};  // updates
+  mutable std::atomic<uint32_t> called_{0};         // updates
+  mutable std::atomic<bool> is_waited_for_{false};  // a wait for operations was in vain
 };
 
 }  // namespace shardrec::comm::nccl

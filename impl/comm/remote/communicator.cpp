@@ -75,15 +75,16 @@ class RemoteCommunicator final : public Communicator {
   }
 
   void abort(const std::string& reason) noexcept override {
-    kill_with({.cause = Cause::kAborted}, &Failure::reason, reason);
+    kill_with({.cause = Cause::kAborted, .failed_rank = rank()}, &Failure::reason, reason);
   }
   void fail(std::string_view operation) noexcept override {
-    kill_with({.cause = Cause::kGaveUp}, &Failure::operation, operation);
+    kill_with({.cause = Cause::kGaveUp, .failed_rank = rank()}, &Failure::operation, operation);
   }
   void kill(Failure failure) noexcept override {
-    failure.failed_rank = failure.observer = rank();
+    failure.observer = rank();
     link_state_->kill(*group_, failure);
   }
+  int departed_rank() const noexcept override { return group_->departed_rank(); }
   void check() const override { group_->check({.rank = rank()}); }
   void leave() noexcept override { link_state_->depart(*group_, Presence::kLeft); }
   void disconnect() noexcept override { link_state_->depart(*group_, Presence::kDestroyed); }

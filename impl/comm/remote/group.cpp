@@ -148,6 +148,16 @@ bool Group::somebody_left() const noexcept {
                      [](const Peer& heard) { return heard.presence == Presence::kLeft; });
 }
 
+int Group::departed_rank() const noexcept {
+  const std::lock_guard lock(mutex_);
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank() && peers_[static_cast<size_t>(peer)].presence != Presence::kMember) {
+      return peer;
+    }
+  }
+  return -1;
+}
+
 bool Group::alone() const noexcept {
   const std::lock_guard lock(mutex_);
   for (int peer = 0; peer < size(); ++peer) {

@@ -102,6 +102,8 @@ class Group {
   // True if a peer has left in order: the last exchange, which all ranks take part in, is complete
   // there.
   bool somebody_left() const noexcept;
+  // A peer that has departed, in order or not; -1: none.
+  int departed_rank() const noexcept;
   // True if every peer has departed or is lost.
   bool alone() const noexcept;
 

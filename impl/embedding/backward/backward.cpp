@@ -299,6 +299,7 @@ void Backward::apply(const InputExchange& input, uint64_t lookup,
   } else {
     update_.take_step(lookup, timer);
     context_.counters.steps.fetch_add(1, std::memory_order_relaxed);
+    context_.counters.updates.fetch_add(1, std::memory_order_relaxed);
   }
 }
 

@@ -324,15 +324,14 @@ void Update::count_rows() {
 void Update::count_uncounted() {
   const IndexPlan* const plan = std::exchange(uncounted_, nullptr);
   if (plan == nullptr) return;
-  for (size_t s = 0; s < shards_.size(); ++s) count_rows_of(s, plan->rows(s).size());
+  try {
+    for (size_t s = 0; s < shards_.size(); ++s) count_rows_of(s, plan->rows(s).size());
+  } catch (const core::Error&) {  // the device has failed, or a peer: nobody knows
+  }
 }
 
 void Update::forget(const IndexPlan& plan) noexcept {
-  try {
-    count_rows();
-  } catch (...) {  // the device has failed: nobody knows
-    return;
-  }
+  count_rows();
   if (plan_ == &plan) plan_ = nullptr;
 }
 

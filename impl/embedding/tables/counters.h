@@ -47,6 +47,7 @@ struct Counters {
 
   std::array<std::atomic<int64_t>, kPhases> nanoseconds{};
   std::atomic<int64_t> steps{0};
+  std::atomic<int64_t> updates{0};  // steps that were taken here; `steps` may be set
   std::atomic<int64_t> bytes_input{0};
   std::atomic<int64_t> bytes_output{0};
   std::atomic<int64_t> bytes_gradient{0};

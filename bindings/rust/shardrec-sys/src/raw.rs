@@ -587,7 +587,7 @@ pub const SHARDREC_COMM_STEP_SECONDS: shardrec_comm_property = shardrec_comm_pro
 pub const SHARDREC_COMM_SETUP_SECONDS: shardrec_comm_property = shardrec_comm_property(2);
 /// f64, \> 0; a wait this long logs the late rank; default 30
 pub const SHARDREC_COMM_WARN_SECONDS: shardrec_comm_property = shardrec_comm_property(3);
-/// f64, 0 or 1; 1: NCCL carries what collections made from now on send between devices of ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0: ranks of one process read each other's memory, others send through hosts
+/// f64, 0 or 1; 1: NCCL carries what collections made from now on send between devices of ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0: ranks of one process read each other's memory, others send through hosts. Meshes and what is split from a communicator have it as it is then
 pub const SHARDREC_COMM_NCCL: shardrec_comm_property = shardrec_comm_property(4);
 const _: () = assert!(core::mem::size_of::<shardrec_comm_property>() == 4);
 
@@ -1478,7 +1478,8 @@ extern "C" {
     /// "version"            integer: 1
     /// "library_version"    text: "0.2.0"
     /// "api_version"        integer: SHARDREC_API_VERSION of the library
-    /// "engines"            array of texts: "local", and those whose plug-ins are installed
+    /// "engines"            array of texts: "local", and those whose plug-ins are installed; "nccl" where
+    ///                      NVIDIA's library is, too
     /// "devices"            array of texts: "cpu", and "cuda" where cuda_devices has any
     /// "cuda_devices\[\].index"               integer: what SHARDREC_OPTION_DEVICE takes
     /// "cuda_devices\[\].name"                text: "NVIDIA H100 80GB HBM3"

@@ -249,9 +249,9 @@ void RowUpdates::sums(std::span<const RowSums> shards) {
 }
 
 void RowUpdates::update(std::span<const RowStep> shards) {
+  float* norms = room_for_norms(shards);
   guard_.begin_update();
   launches_.clear();
-  float* norms = room_for_norms(shards);
   for (size_t s = 0; s < shards.size(); ++s) {
     const RowUpdate& from = shards_[s].job;
     add_steps(s, shards[s]);

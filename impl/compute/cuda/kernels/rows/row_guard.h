@@ -11,8 +11,9 @@ SHARDREC_KERNEL(8) count_guarded_rows(shardrec_cuda_row_guard job) {
   if (threadIdx.x == 0) {
     stopped = load_from_host(job.stop);
     if (job.updates != nullptr) {
-      constexpr uint64_t kLeftOut = uint64_t{1} << 32;
-      store_to_host(job.updates, load_from_host(job.updates) + 1 + (stopped != 0 ? kLeftOut : 0));
+      const uint64_t counts = load_from_host(job.updates);
+      const uint64_t left_out = (counts >> 32) + (stopped != 0 ? 1 : 0);
+      store_to_host(job.updates, left_out << 32 | static_cast<uint32_t>(counts + 1));
     }
   }
   __syncthreads();
