@@ -38,8 +38,8 @@ std::span<float> optional_column(const shardrec_tensor* tensor, const char* name
 
 dense::LayerShape shape_from(const shardrec_layer& layer) {
   const bool is_norm = layer.kind == SHARDREC_LAYER_LAYER_NORM;
-  return {.kind = static_cast<shardrec_layer_kind>(layer.kind),
-          .activation = static_cast<shardrec_activation>(layer.activation),
+  return {.kind = layer.kind,
+          .activation = layer.activation,
           .outputs = layer.outputs,
           .rank = layer.rank,
           .epsilon = is_norm && layer.epsilon == 0 ? dense::kUsualEpsilon : layer.epsilon,

@@ -85,7 +85,7 @@ void Stack::forward_tile(const dense::Gemm& gemm, const core::Matrix& x, const c
                          float* scratch) const noexcept {
   const auto buffer = [&](int64_t b) { return scratch + b * dense::kMostTileRows * widest_; };
   core::Matrix from = x, origin = x;
-  shardrec_layer_kind before = SHARDREC_LAYER_LINEAR;
+  int32_t before = SHARDREC_LAYER_LINEAR;
   for (const dense::LayerValues& layer : layers_) {
     if (layer.shape.kind != SHARDREC_LAYER_CROSS || before != SHARDREC_LAYER_CROSS) origin = from;
     before = layer.shape.kind;

@@ -11,7 +11,7 @@ namespace {
 
 std::byte* bytes_of(void* data) { return static_cast<std::byte*>(data); }
 
-const char* name_of(shardrec_activation activation) {
+const char* name_of(int32_t activation) {
   return activation == SHARDREC_ACTIVATION_RELU ? "relu" : "none";
 }
 
@@ -39,11 +39,11 @@ void write_layer(core::JsonWriter& json, const dense::LayerShape& layer) {
   json.end_object();
 }
 
-shardrec_layer_kind read_kind(const core::JsonValue& layer) {
+int32_t read_kind(const core::JsonValue& layer) {
   const auto kind = layer.find("kind");
   if (!kind) return SHARDREC_LAYER_LINEAR;
   for (size_t k = 1; k < kKinds.size(); ++k) {
-    if (kind->text() == kKinds[k]) return static_cast<shardrec_layer_kind>(k);
+    if (kind->text() == kKinds[k]) return static_cast<int32_t>(k);
   }
   kind->fail("\"" + kind->text() + "\" is unknown; accepted: cross, layer_norm, dropout");
 }

@@ -7,15 +7,18 @@
 
 namespace shardrec::comm::nccl {
 
-using compute::cuda::host::require;
-using compute::cuda::host::table;
+namespace {
+
+namespace host = compute::cuda::host;
+
+}  // namespace
 
 CurrentDevice::CurrentDevice(int32_t device) {
-  require(table().enter_device(device),
-          core::sentence("make device ", device, " the thread's current one"));
+  host::require(host::table().enter_device(device),
+                core::sentence("make device ", device, " the thread's current one"));
 }
 
-CurrentDevice::~CurrentDevice() { table().leave_device(); }
+CurrentDevice::~CurrentDevice() { host::table().leave_device(); }
 
 std::mutex& turn_of(int32_t device) {
   // Never destroyed: other threads may train while the process ends.

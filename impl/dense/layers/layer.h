@@ -42,7 +42,7 @@ struct Layer {
   core::Scratch column_sums;              // [tiles, sums]
   std::array<core::Scratch, 2> partials;  // of the gradients of weights_of()
 
-  bool is(shardrec_layer_kind kind) const noexcept { return shape.kind == kind; }
+  bool is(int32_t kind) const noexcept { return shape.kind == kind; }
   bool has_activation() const noexcept { return shape.activation != SHARDREC_ACTIVATION_NONE; }
 };
 

@@ -55,7 +55,7 @@ class Mlp {
   // changed.
   void add(const LayerShape& shape);
   void add_linear(int64_t outputs, shardrec_activation activation) {
-    add({.activation = activation, .outputs = outputs});
+    add({.activation = static_cast<int32_t>(activation), .outputs = outputs});
   }
 
   int64_t inputs() const noexcept { return inputs_; }

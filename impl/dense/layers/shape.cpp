@@ -34,7 +34,7 @@ void check_linear(const LayerShape& shape) {
                               kLargestWidth, " is accepted"),
                {.value = shape.outputs, .limit = kLargestWidth + 1});
   }
-  const int activation = shape.activation;
+  const int32_t activation = shape.activation;
   if (activation != SHARDREC_ACTIVATION_NONE && activation != SHARDREC_ACTIVATION_RELU) {
     core::fail(SHARDREC_INVALID_ARGUMENT,
                core::sentence("there is no activation number ", activation,
@@ -65,8 +65,8 @@ double normal_deviation(int64_t rows, int64_t columns) {
 }  // namespace
 
 void check_shape(const LayerShape& shape) {
-  const auto kind = static_cast<int>(shape.kind);
-  if (kind < 0 || kind >= static_cast<int>(kKinds.size())) {
+  const int32_t kind = shape.kind;
+  if (kind < 0 || kind >= static_cast<int32_t>(kKinds.size())) {
     core::fail(SHARDREC_INVALID_ARGUMENT,
                core::sentence("there is no layer kind number ", kind,
                               "; LINEAR, CROSS, LAYER_NORM and DROPOUT are accepted"),

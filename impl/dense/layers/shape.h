@@ -14,14 +14,14 @@ namespace shardrec::dense {
 inline constexpr int64_t kLargestWidth = 65536;
 inline constexpr double kUsualEpsilon = 1e-5;
 
-// Numbers that the kind does not have are 0.
+// Numbers that the kind does not have are 0. Before check_shape() any number may stand for a kind or an activation.
 struct LayerShape {
-  shardrec_layer_kind kind = SHARDREC_LAYER_LINEAR;
-  shardrec_activation activation = SHARDREC_ACTIVATION_NONE;
-  int64_t outputs = 0;  // of a linear layer
-  int64_t rank = 0;     // of a cross layer; 0: its matrix is whole
-  double epsilon = 0;   // of a layer norm, above 0
-  double rate = 0;      // of a dropout layer
+  int32_t kind = SHARDREC_LAYER_LINEAR;           // a shardrec_layer_kind
+  int32_t activation = SHARDREC_ACTIVATION_NONE;  // a shardrec_activation
+  int64_t outputs = 0;                            // of a linear layer
+  int64_t rank = 0;                               // of a cross layer; 0: its matrix is whole
+  double epsilon = 0;                             // of a layer norm, above 0
+  double rate = 0;                                // of a dropout layer
 };
 
 // Throws INVALID_ARGUMENT, naming the member.
