@@ -96,6 +96,18 @@ TEST_F(RanksOverNccl, AreToldWhenARankNeverJoins) {
   }
 }
 
+// Its part of the gradients of step 0 does not end, nobody's host waits for it, and the rank leaves: the others hear of
+// that from their watchdogs, long before the deadline.
+TEST_F(RanksOverNccl, HearOfARankThatLeavesWhileItsDeviceOwesThemAMessage) {
+  Job job{.ranks = 3};
+  const auto expected = whole(job);
+  OF_FAKE(fake_nccl_set_hang)(2, 2);
+  job.before_step = [](int rank, int step) { return rank != 2 || step < 1; };
+  const auto outcomes = train(job);
+  const std::vector<Outcome> left(outcomes.begin(), outcomes.begin() + 2);
+  expect_failed(left, expected, SHARDREC_PEER_FAILED, 2, 5);
+}
+
 // Operations of the lanes: the n-th of the ids is of step n; of the others, forward and backward take turns.
 class FailuresOverNccl : public RanksOverNccl, public ::testing::WithParamInterface<int64_t> {
  protected:

@@ -132,7 +132,7 @@ std::optional<Failure> Lane::departed(const Waited& oldest) const {
   if (Clock::now() < oldest.since + kTime) return {};
   const int rank = communicator_->departed_rank();
   if (rank < 0) return {};
-  return Failure{.cause = Cause::kDestroyed,
+  return Failure{.cause = Cause::kAbandoned,
                  .failed_rank = rank,
                  .sequence = oldest.site.sequence,
                  .operation = oldest.site.operation};

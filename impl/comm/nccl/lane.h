@@ -1,8 +1,8 @@
 // A communicator of NCCL and the stream of its operations: what one purpose's messages go by. Its operations are
 // issued in the order of the exchanges, which is the same on all ranks.
 //
-// Thread rule: connect(), exchange() and what the stream is asked for by one thread at a time; look() and end() by
-// another one, the watchdog's.
+// Thread rule: connect(), exchange() and what the stream is asked for by one thread at a time; settle(), look(), abort()
+// and close() by another one, the watchdog's.
 #pragma once
 
 #include <array>

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <mutex>
-#include <string>
 
 #include "core/error.h"
 #include "core/plugin.h"
@@ -14,10 +13,8 @@ constexpr const char* kInstall =
     "install it (libnccl2 of NVIDIA's packages, or nvidia-nccl-cu13 of Python's), or set "
     "SHARDREC_NCCL_LIBRARY to its file";
 
-std::string file() { return core::sentence("libshardrec_nccl.so.", SHARDREC_NCCL_ABI); }
-
 shardrec_nccl_table load() {
-  const core::Plugin plugin{.file = file(),
+  const core::Plugin plugin{.file = core::sentence("libshardrec_nccl.so.", SHARDREC_NCCL_ABI),
                             .what = "NCCL plug-in",
                             .function = "shardrec_nccl_plugin",
                             .needed = "collectives over NCCL need",
