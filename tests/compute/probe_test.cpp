@@ -333,6 +333,24 @@ TEST(Probe, TellsItsProgressAndIsCancelled) {
   }
 }
 
+// As where the memory was another probe's before, and has been written in since.
+TEST(Probe, OffsetsOfBagsDoNotRestOnWhatTheMemoryHeld) {
+  constexpr int64_t kRows = 1000;
+  constexpr int64_t kBag = 20;
+  const std::vector<int64_t> ids(kRows * kBag);
+  core::Scratch behind;  // so that the memory stays with the process
+  {
+    std::array<core::Scratch, 64> before;
+    for (core::Scratch& scratch : before) {
+      std::ranges::fill(scratch.resize_as<int64_t>(4 * kRows), kBag);
+    }
+    behind.resize(64);
+  }
+  ProbeJobs jobs(kRows, 1);
+  const PooledLookup job = jobs.lookup(nullptr, 64, ids.data(), kBag, nullptr, {});
+  for (int64_t bag = 0; bag <= kRows; ++bag) ASSERT_EQ(job.offsets[bag], bag * kBag);
+}
+
 TEST(Probe, SizesExceedTheCachesAndKeepUpdatedRowsApart) {
   constexpr int64_t kMiB = 1 << 20;
   Machine machine = this_machine();

@@ -19,12 +19,12 @@
 //
 // Found and counted as violations, with a line on stderr: calls for a communicator that is in progress, that was
 // aborted or destroyed, or from a thread with another current device; two threads in calls for communicators of one
-// rank; sends and receives of different sizes or of none; collectives that differ between ranks in kind, count, type
-// or reduction; ranks that call different operations, or for several communicators in different orders; groups that
-// are not paired, or mix streams; destroy while operations are pending. What two ranks do not agree on is counted by
-// both. A device is one rank's, unless a communicator of the process has two ranks there: then a rank is known by the
-// thread that made its communicators. For orders it always is: communicators that were made by different threads are
-// not compared.
+// rank, but for abort and destroy of one communicator beside calls for another; sends and receives of different sizes
+// or of none; collectives that differ between ranks in kind, count, type or reduction; ranks that call different
+// operations, or for several communicators in different orders; groups that are not paired, or mix streams; destroy
+// while operations are pending. What two ranks do not agree on is counted by both. A device is one rank's, unless a
+// communicator of the process has two ranks there: then a rank is known by the thread that made its communicators. For
+// orders it always is: communicators that were made by different threads are not compared.
 //
 // Thread rule: any thread.
 #pragma once

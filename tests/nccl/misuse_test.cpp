@@ -120,6 +120,31 @@ TEST_F(NcclMisuse, TwoThreadsInCallsForOneDevice) {
   });
 }
 
+TEST_F(NcclMisuse, TheEndOfACommunicatorBesideACallForAnotherIsNone) {
+  run_ranks(1, 1, [](Rank& rank) {
+    for (const bool in_order : {true, false}) {
+      shardrec_nccl_comm* const first = rank.join(make_id());
+      shardrec_nccl_comm* const second = rank.join(make_id());
+      if (in_order) {
+        EXPECT_EQ(settled(second, nccl().finalize(second)), SHARDREC_NCCL_OK);
+      }
+      OF_FAKE(fake_nccl_set_call_time)(200);
+      std::barrier start(2);
+      std::thread other([&] {
+        compute::cuda::host::table().enter_device(0);
+        start.arrive_and_wait();
+        EXPECT_EQ(in_order ? nccl().destroy(second) : nccl().abort(second), SHARDREC_NCCL_OK);
+      });
+      start.arrive_and_wait();
+      EXPECT_EQ(nccl().progress(first), SHARDREC_NCCL_OK);
+      other.join();
+      EXPECT_FALSE(any_violation());
+      OF_FAKE(fake_nccl_set_call_time)(0);
+      Rank::leave(first);
+    }
+  });
+}
+
 TEST_F(NcclMisuse, ThreadsOfRanksThatShareADeviceAreNone) {
   std::barrier start(2);
   with_two(

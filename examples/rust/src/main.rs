@@ -139,11 +139,12 @@ fn serve(directory: &str) -> Any<()> {
         let (ids, lengths) = (View::vector(&batch.ids), View::vector(&batch.lengths));
         scorer.predict(&Batch::new(size as i64, ids, lengths), batch.dense_view(), ViewMut::vector(out))
     };
-    std::thread::scope(|scope| {
+    std::thread::scope(|scope| -> Any<()> {
         let (low, high) = scores.split_at_mut(size);
-        let other = scope.spawn(move || score(size, high));
+        let other = std::thread::Builder::new().spawn_scoped(scope, move || score(size, high))?;
         score(0, low)?;
-        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(())
     })?;
     let mut metrics = Metrics::new(None)?;
     metrics.update(View::vector(&scores), View::vector(&make_batch(TEST_FROM, TEST as usize)?.labels))?;

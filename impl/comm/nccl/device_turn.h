@@ -1,5 +1,5 @@
-// NCCL wants one thread at a time to call it for all communicators of a device, with the device the thread's current
-// one. Ranks that are threads of one process may share a device.
+// NCCL wants one thread at a time to issue operations to all communicators of a device, with the device the thread's
+// current one. Ranks that are threads of one process may share a device. Communicators end outside of the turn.
 #pragma once
 
 #include <cstdint>

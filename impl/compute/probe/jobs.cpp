@@ -28,6 +28,7 @@ ProbeJobs::ProbeJobs(int64_t most_rows, int64_t threads) : rows_(kBatch) {
   gradients_ = gradient_memory_.resize_as<float>(kBatch * kMostColumns);
   scratch_.resize(lane_bytes() * static_cast<size_t>(threads));
   std::iota(numbers_.begin(), numbers_.end(), 0);
+  std::fill(offsets_.begin(), offsets_.end(), 0);  // lookup() asks what they are
   std::fill(blocks_.begin(), blocks_.end(), 0U);
   std::fill(gradients_.begin(), gradients_.end(), 0.01F);
   uint32_t random = 1;

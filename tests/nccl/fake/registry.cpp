@@ -63,6 +63,10 @@ bool is_shared(const Registry& all, int device) {
   return false;
 }
 
+// Issues no operation: it may run beside what other threads call for other communicators, and has to where it waits for
+// the device until they have ended too.
+bool ends(CallKind kind) { return kind == CallKind::kAbort || kind == CallKind::kDestroy; }
+
 }  // namespace
 
 Comm add_communicator(const Communicator::Place& place, int device) {
@@ -107,8 +111,7 @@ void Call::check_threads() {
     const Issuer& theirs = other->communicator_->issuer;
     if (other->thread_ == thread_ || theirs.device != mine.device) continue;
     if (&theirs != &mine && is_shared(all, mine.device)) continue;
-    const bool both_abort = kind_ == CallKind::kAbort && other->kind_ == CallKind::kAbort;
-    if (both_abort && other->communicator_ != communicator_) continue;
+    if (other->communicator_ != communicator_ && (ends(kind_) || ends(other->kind_))) continue;
     violation("two threads are in calls for communicators of device %d", mine.device);
   }
 }
