@@ -31,7 +31,7 @@ shardrec_install_library(${CMAKE_INSTALL_LIBDIR} shardrecTargets runtime dev)
 
 # Plug-ins are installed beside their rules (impl/*/CMakeLists.txt), the command beside its own.
 set(built library openblas)
-foreach(part gloo mpi nccl cuda)
+foreach(part cublas gloo mpi nccl cuda)
   if(TARGET shardrec_${part})
     list(APPEND built ${part})
   endif()

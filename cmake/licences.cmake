@@ -7,6 +7,7 @@ set(licences_of_openblas openblas:libopenblas-serial-dev)
 set(licences_of_gloo gloo:libgloo-dev)
 set(licences_of_mpi "")  # C functions of a shared library only
 set(licences_of_nccl "")  # likewise, found when it is loaded
+set(licences_of_cublas "")  # likewise
 set(licences_of_cuda ${cuda_licences})
 set(licences_of_command cli11:libcli11-dev nlohmann-json:nlohmann-json3-dev)
 

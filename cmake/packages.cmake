@@ -57,7 +57,7 @@ cut into boxes over the ranks of a job, and the dense layers beside them.\n")
 shardrec_install_library(${debian_libdir} shardrecDebianTargets ${library_package} libshardrec-dev EXCLUDE_FROM_ALL)
 shardrec_package(${library_package} SECTION libs BINARIES library
   RECOMMENDS "libshardrec-dense (= ${debian_version})"
-  SUGGESTS "libshardrec-gloo (= ${debian_version}), libshardrec-mpi (= ${debian_version}), libshardrec-cuda (= ${debian_version}), libshardrec-nccl (= ${debian_version})"
+  SUGGESTS "libshardrec-gloo (= ${debian_version}), libshardrec-mpi (= ${debian_version}), libshardrec-cuda (= ${debian_version}), libshardrec-nccl (= ${debian_version}), libshardrec-cublas (= ${debian_version})"
   DESCRIPTION "sharded embedding tables and dense training (shared library)${about}
 This package holds the library, whose ranks are threads of a process.
 Plug-ins, in packages of their own, add dense layers, ranks that are
@@ -96,11 +96,15 @@ if(TARGET shardrec_mpi)
 This package holds the engine that joins processes started by mpirun, over
 Open MPI.")
 endif()
-# Devices' tables are in a package that is not free, and so is NVIDIA's library, which no repository of Debian's has.
+# Devices' tables are in a package that is not free, and so are NVIDIA's libraries, which no repository of Debian's has.
 shardrec_plugin_package(nccl libshardrec-nccl contrib/libs SUGGESTS libnccl2
   DESCRIPTION "collectives of libshardrec between CUDA devices, over NCCL (plug-in)${about}
 This package holds what lets ranks on NVIDIA's devices exchange through
 NVIDIA's library NCCL, which is needed: 2.19 or newer.")
+shardrec_plugin_package(cublas libshardrec-cublas contrib/libs SUGGESTS libcublas-13-0
+  DESCRIPTION "matrix products of libshardrec on CUDA devices, by cuBLASLt (plug-in)${about}
+This package holds what multiplies matrices on NVIDIA's devices through
+NVIDIA's library cuBLASLt, which is needed: 12.0 or newer.")
 if(TARGET shardrec_cuda)  # with NVIDIA's run-time library inside, which is not free
   shardrec_plugin_package(cuda libshardrec-cuda non-free/libs SUGGESTS libcuda1
     DESCRIPTION "tables of libshardrec on CUDA devices (plug-in)${about}

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "comm/nccl/plugin.h"
-#include "compute/cuda/host/memory.h"
 #include "compute/cuda/host/plugin.h"
 #include "fake_nccl.h"
+#include "support/device_bytes.h"
 #include "support/eventually.h"
 
 namespace shardrec::test {
@@ -52,35 +52,6 @@ inline shardrec_nccl_result settled(shardrec_nccl_comm* comm, shardrec_nccl_resu
   EXPECT_TRUE(over) << "a call stays in progress";
   return result;
 }
-
-// Bytes on a device. They are copied from and to pageable memory: to free pinned memory is to wait for all devices,
-// and so for peers.
-class DeviceBytes {
- public:
-  DeviceBytes(const std::shared_ptr<compute::cuda::host::Stream>& stream, size_t bytes)
-      : stream_(stream),
-        bytes_(bytes),
-        block_(compute::cuda::host::make_memory(stream)->allocate(bytes)) {}
-
-  char* data() const { return static_cast<char*>(static_cast<void*>(block_->data)); }
-
-  void write(const void* from) {
-    stream_->copy(data(), from, bytes_);
-    stream_->wait();
-  }
-  // What is there behind all that the stream has.
-  std::string read() const {
-    std::string text(bytes_, '\0');
-    stream_->copy(text.data(), data(), bytes_);
-    stream_->wait();
-    return text;
-  }
-
- private:
-  std::shared_ptr<compute::cuda::host::Stream> stream_;
-  size_t bytes_;
-  std::unique_ptr<compute::Allocation> block_;
-};
 
 // A rank in the calling thread, whose current device is the rank's from now on.
 class Rank {

@@ -7,16 +7,6 @@
 
 namespace shardrec::comm::nccl {
 
-// The device is the thread's current one while this lives.
-class CurrentDevice {
- public:
-  // Throws DEVICE_ERROR.
-  explicit CurrentDevice(int32_t device);
-  ~CurrentDevice();
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-};
-
 // Held by who calls NCCL for a communicator of the device.
 std::mutex& turn_of(int32_t device);
 

@@ -6,6 +6,7 @@
 
 #include "comm/nccl/device_turn.h"
 #include "comm/nccl/plugin.h"
+#include "compute/cuda/host/current_device.h"
 #include "core/error.h"
 
 namespace shardrec::comm::nccl {
@@ -37,7 +38,7 @@ Lane::Lane(std::shared_ptr<Communicator> communicator, int32_t device,
 void Lane::connect(const Id& id, double seconds) {
   constexpr Site kSite{.operation = "collection_create"};
   std::unique_lock turn(turn_of(device_));
-  const CurrentDevice current(device_);
+  const host::CurrentDevice current(device_);
   const shardrec_nccl_result result =
       table().create(id.data(), communicator_->rank(), communicator_->size(), kMostCtas, &comm_);
   finish(turn, result, kSite, seconds);
@@ -48,7 +49,7 @@ void Lane::exchange(const Site& site, std::span<const shardrec_nccl_part> sends,
   const int64_t stream = stream_.number();
   {
     std::unique_lock turn(turn_of(device_));
-    const CurrentDevice current(device_);
+    const host::CurrentDevice current(device_);
     require_comm(site);
     const shardrec_nccl_result result =
         table().exchange(comm_, stream, sends.data(), static_cast<int32_t>(sends.size()),
@@ -151,7 +152,7 @@ std::optional<Failure> Lane::look() {
   }
   const std::unique_lock turn(turn_of(device_), std::try_to_lock);
   if (!turn.owns_lock() || comm_ == nullptr) return {};  // who has the turn asks by itself
-  const CurrentDevice current(device_);
+  const host::CurrentDevice current(device_);
   const shardrec_nccl_result result = table().progress(comm_);
   if (result == SHARDREC_NCCL_OK || result == SHARDREC_NCCL_IN_PROGRESS) return {};
   const auto oldest = settle();
@@ -172,7 +173,7 @@ void Lane::abort() noexcept {
   // Outside of the turn: other communicators of the device may have to be ended for this one to end.
   if (ended == nullptr) return;
   try {
-    const CurrentDevice current(device_);
+    const host::CurrentDevice current(device_);
     table().abort(ended);
   } catch (...) {  // the device is lost, and what NCCL has there
   }
@@ -182,7 +183,7 @@ bool Lane::close() noexcept {
   shardrec_nccl_comm* over = nullptr;
   shardrec_nccl_result result = SHARDREC_NCCL_OK;
   try {
-    const CurrentDevice current(device_);
+    const host::CurrentDevice current(device_);
     {
       const std::lock_guard turn(turn_of(device_));
       if (comm_ == nullptr) return true;

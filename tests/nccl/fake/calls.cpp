@@ -60,7 +60,7 @@ Result make(Comm* comm, int size, const UniqueId& id, int rank, const Config& co
     violation("ncclCommInitRankConfig in a group");
     return kInvalidUsage;
   }
-  const int device = emulated() != nullptr ? emulated()->current_device() : -1;
+  const int device = simt::emulated() != nullptr ? simt::emulated()->current_device() : -1;
   if (device < 0) return kUnhandledCudaError;
   char name[64];
   std::snprintf(name, sizeof name, "/fake_nccl_%" PRIx64 "_%" PRIx64, parts.process, parts.number);

@@ -6,23 +6,10 @@
 #include <type_traits>
 
 #include "comm/nccl/nccl_api.h"
+#include "halves.h"
 
 namespace fake_nccl {
 namespace {
-
-__extension__ typedef _Float16 Half;
-
-struct Bfloat {
-  uint16_t bits;
-
-  Bfloat() = default;
-  explicit Bfloat(float value) {
-    const auto wide = std::bit_cast<uint32_t>(value);
-    const uint32_t round = 0x7FFF + ((wide >> 16) & 1);
-    bits = static_cast<uint16_t>(value != value ? 0x7FC0 : (wide + round) >> 16);
-  }
-  explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
-};
 
 // What sums are made in before they are rounded.
 template <class T>
@@ -68,13 +55,13 @@ void with_type(int32_t dtype, Call call) {
     case SHARDREC_NCCL_INT64:
       return call(int64_t{});
     case SHARDREC_NCCL_FLOAT16:
-      return call(Half{});
+      return call(simt::Half{});
     case SHARDREC_NCCL_FLOAT32:
       return call(float{});
     case SHARDREC_NCCL_FLOAT64:
       return call(double{});
     case SHARDREC_NCCL_BFLOAT16:
-      return call(Bfloat{});
+      return call(simt::Bfloat{});
     default:
       return call(int8_t{});
   }

@@ -57,7 +57,7 @@ Result add_to_group(Comm handle, Communicator& communicator, int64_t stream, con
 }
 
 Result check_part(const Communicator& communicator, int64_t stream, const Part& part) {
-  const int device = emulated()->device_of_stream(stream);
+  const int device = simt::emulated()->device_of_stream(stream);
   if (device != communicator.issuer.device) {
     violation("%s in a stream of device %d, for a communicator of device %d", part.name, device,
               communicator.issuer.device);

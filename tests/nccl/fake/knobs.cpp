@@ -3,11 +3,9 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "../fake_nccl.h"
-#include "quiet.h"
-#include "sanitizers.h"
+#include "violations.h"
 
 namespace fake_nccl {
 
@@ -16,27 +14,6 @@ std::atomic<int64_t> live{0};
 namespace {
 
 constexpr int kOwnVersion = 23203;
-
-std::atomic<int64_t> violations{0};
-char last_violation[512] = "";
-
-// To the thread sanitizer it orders those that hold it: the C library, which writes the text, is looked into.
-class TextLock {
- public:
-  TextLock() {
-    mutex_.lock();
-    simt::acquire(last_violation);
-  }
-  ~TextLock() {
-    simt::release(last_violation);
-    mutex_.unlock();
-  }
-  TextLock(const TextLock&) = delete;
-  TextLock& operator=(const TextLock&) = delete;
-
- private:
-  static inline simt::QuietMutex mutex_;
-};
 
 const char* text_of(const char* name) {
   const char* value = std::getenv(name);
@@ -85,34 +62,21 @@ Knobs& knobs() {
 }
 
 void violation(const char* format, ...) {
-  const TextLock lock;
   std::va_list values;
   va_start(values, format);
-  std::vsnprintf(last_violation, sizeof last_violation, format, values);
+  simt::add_violation("fake NCCL", knobs().fatal, format, values);
   va_end(values);
-  violations.fetch_add(1);
-  std::fprintf(stderr, "fake NCCL: violation: %s\n", last_violation);
-  if (knobs().fatal) std::abort();
 }
 
 }  // namespace fake_nccl
 
 using fake_nccl::knobs;
 
-int64_t fake_nccl_violations(void) { return fake_nccl::violations.load(); }
+int64_t fake_nccl_violations(void) { return simt::violations(); }
 
-const char* fake_nccl_last_violation(void) {
-  static thread_local char copy[sizeof fake_nccl::last_violation];
-  const fake_nccl::TextLock lock;
-  std::snprintf(copy, sizeof copy, "%s", fake_nccl::last_violation);
-  return copy;
-}
+const char* fake_nccl_last_violation(void) { return simt::last_violation(); }
 
-void fake_nccl_forget_violations(void) {
-  const fake_nccl::TextLock lock;
-  fake_nccl::violations = 0;
-  fake_nccl::last_violation[0] = '\0';
-}
+void fake_nccl_forget_violations(void) { simt::forget_violations(); }
 
 int64_t fake_nccl_live(void) { return fake_nccl::live.load(); }
 

@@ -54,8 +54,8 @@ bool Operation::enqueue(Operation* operation) {
                              {FAKE_NCCL_STEP(deliver), 1},
                              {FAKE_NCCL_STEP(finish), 0}};
 #undef FAKE_NCCL_STEP
-  return emulated()->enqueue_steps(operation->stream, steps, static_cast<int>(std::size(steps)),
-                                   operation) == 0;
+  return simt::emulated()->enqueue_steps(operation->stream, steps,
+                                         static_cast<int>(std::size(steps)), operation) == 0;
 }
 
 // Operations of a communicator are carried out in the order of calls, whatever their streams are.

@@ -117,7 +117,7 @@ void Call::check_threads() {
 }
 
 void Call::check_state(const char* name) {
-  const int current = emulated()->current_device();
+  const int current = simt::emulated()->current_device();
   if (current != communicator_->issuer.device) {
     violation("%s for a communicator of device %d from a thread whose device is %d", name,
               communicator_->issuer.device, current);

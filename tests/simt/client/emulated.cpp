@@ -8,7 +8,7 @@
 
 #include "quiet.h"
 
-namespace fake_nccl {
+namespace simt {
 namespace {
 
 int keep_plugin(dl_phdr_info* info, size_t /*bytes*/, void* name) {
@@ -28,10 +28,10 @@ bool find(void* library, const char* name, Function& function) {
 }  // namespace
 
 const Emulated* emulated() noexcept {
-  static simt::QuietMutex mutex;
+  static QuietMutex mutex;
   static Emulated functions{};
   static bool known = false;
-  const simt::QuietLock lock(mutex);
+  const QuietLock lock(mutex);
   if (known) return &functions;
   const char* name = nullptr;
   dl_iterate_phdr(keep_plugin, static_cast<void*>(&name));
@@ -43,4 +43,4 @@ const Emulated* emulated() noexcept {
   return known ? &functions : nullptr;
 }
 
-}  // namespace fake_nccl
+}  // namespace simt

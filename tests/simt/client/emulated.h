@@ -1,11 +1,14 @@
-// The emulated devices (tests/simt/include/simt/control.h), found in the plug-in for CUDA that the process has loaded.
+// The emulated devices (tests/simt/include/simt/control.h), found in the plug-in for CUDA that the process has loaded:
+// for libraries of the tests' own that stand in for NVIDIA's. This folder is compiled into each of them.
+//
+// Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
 
 #include "simt/control.h"
 
-namespace fake_nccl {
+namespace simt {
 
 struct Emulated {
   int (*enqueue_steps)(int64_t stream, const simt_step* steps, int count, void* argument);
@@ -16,4 +19,4 @@ struct Emulated {
 // Null: none is loaded, as where there is no device.
 const Emulated* emulated() noexcept;
 
-}  // namespace fake_nccl
+}  // namespace simt
