@@ -14,6 +14,7 @@
 #include "compute/cuda/jobs/assembly.h"
 #include "compute/cuda/jobs/bags.h"
 #include "compute/cuda/jobs/gradients.h"
+#include "compute/cuda/jobs/layers.h"
 #include "compute/cuda/jobs/lookup.h"
 #include "compute/cuda/jobs/presence.h"
 #include "compute/cuda/jobs/routing.h"
@@ -70,7 +71,8 @@ typedef struct shardrec_cuda_calls {
   SHARDREC_CUDA_ASSEMBLY_OPERATIONS(OPERATION)  \
   SHARDREC_CUDA_GRADIENTS_OPERATIONS(OPERATION) \
   SHARDREC_CUDA_ROWS_OPERATIONS(OPERATION)      \
-  SHARDREC_CUDA_SLOTS_OPERATIONS(OPERATION)
+  SHARDREC_CUDA_SLOTS_OPERATIONS(OPERATION)     \
+  SHARDREC_CUDA_LAYERS_OPERATIONS(OPERATION)
 
 typedef struct shardrec_cuda_table {
   uint32_t size;        // in: sizeof of the core's table; out: of the plug-in's

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compute/cuda/host/launch_list.h"
+#include "compute/cuda/host/optimizer_steps.h"
 #include "compute/cuda/host/vectors.h"
 #include "core/error.h"
 
@@ -15,22 +16,6 @@ constexpr int64_t kMostHotRows = 4096;
 constexpr int64_t kSumsOfARow = 64;  // room for so many, where rows are few
 constexpr size_t kMostHotBytes = size_t{64} << 20;
 constexpr size_t kCounts = 2;  // of hot rows, and of their sums
-
-shardrec_cuda_optimizer_step on_device(const OptimizerStep& step) {
-  return {.decay = static_cast<int32_t>(step.decay_mode),
-          .learning_rate = step.learning_rate,
-          .eps = step.eps,
-          .weight_decay = step.weight_decay,
-          .beta1 = step.beta1,
-          .beta2 = step.beta2,
-          .one_minus_beta1 = step.one_minus_beta1,
-          .one_minus_beta2 = step.one_minus_beta2,
-          .bias1 = step.bias1,
-          .bias2 = step.bias2,
-          .momentum = step.momentum,
-          .eta = step.eta,
-          .max_norm = step.max_norm};
-}
 
 std::span<const ColumnMap> maps_of(const RowUpdate& job) {
   return {job.column_map, static_cast<size_t>(job.column_maps)};

@@ -1,0 +1,92 @@
+// Kernels that do something to each element of a matrix: a thread for four neighbouring columns of a row, where all
+// rows begin and end at multiples of 16 bytes, or for one. The threads of a block are cut into groups of a power of
+// two, which go along a row.
+#pragma once
+
+#include <bit>
+
+#include "compute/cuda/jobs/layers.h"
+#include "compute/cuda/kernels/commands.h"
+#include "compute/cuda/kernels/lane_columns.h"
+
+namespace shardrec::compute::cuda {
+
+struct ElementGrid {
+  int64_t rows;
+  int64_t cols;
+  int32_t lane_bits;      // a group has 2^lane_bits threads
+  uint32_t column_tiles;  // groups that a row takes
+};
+
+struct ElementPlace {
+  int64_t row;
+  int64_t column;  // the first of this thread's
+  bool exists;
+};
+
+template <int kColumns>
+SHARDREC_DEVICE ElementPlace place_in(const ElementGrid& grid) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int64_t group = int64_t{blockIdx.x / grid.column_tiles} * (kThreads >> grid.lane_bits) +
+                        (thread >> grid.lane_bits);
+  const int64_t lane = (int64_t{blockIdx.x % grid.column_tiles} << grid.lane_bits) +
+                       (thread & ((1 << grid.lane_bits) - 1));
+  const int64_t column = lane * kColumns;
+  return {.row = group, .column = column, .exists = group < grid.rows && column < grid.cols};
+}
+
+template <int kColumns, class Job>
+SHARDREC_KERNEL(8)
+for_each_element(Job job, ElementGrid grid) {
+  const ElementPlace place = place_in<kColumns>(grid);
+  if (place.exists) job.template at<kColumns>(place.row, place.column);
+}
+
+// Where an element of a matrix is.
+SHARDREC_DEVICE float* element_of(const shardrec_cuda_matrix& matrix, int64_t row, int64_t column) {
+  return matrix.data + row * matrix.stride + column;
+}
+
+// Below: of the host.
+
+inline ElementGrid grid_of(int64_t rows, int64_t cols, int columns) {
+  const auto units = static_cast<uint64_t>((cols + columns - 1) / columns);
+  const int bits = units >= kThreads ? std::countr_zero(unsigned{kThreads})
+                                     : std::countr_zero(std::bit_ceil(units));
+  return {.rows = rows,
+          .cols = cols,
+          .lane_bits = bits,
+          .column_tiles = static_cast<uint32_t>((units + (uint64_t{1} << bits) - 1) >> bits)};
+}
+
+inline int64_t blocks_of(const ElementGrid& grid) {
+  const int64_t groups = kThreads >> grid.lane_bits;
+  return (grid.rows + groups - 1) / groups * int64_t{grid.column_tiles};
+}
+
+// Do numbers at the address, and those so many rows of `stride` and `cols` numbers on, begin at multiples of 16 bytes?
+inline bool fits_vectors(const float* address) {
+  return reinterpret_cast<uintptr_t>(address) % sizeof(float4) == 0;
+}
+inline bool fits_vectors(const shardrec_cuda_matrix& matrix) {
+  return fits_vectors(matrix.data) && matrix.cols % 4 == 0 &&
+         (matrix.stride % 4 == 0 || matrix.rows <= 1);
+}
+
+// Starts a kernel on rows x cols elements. vectors: do all lists that the job names fit them?
+template <class Job>
+cudaError_t launch_for_elements(const Job& job, const shardrec_cuda_matrix& shape, bool vectors,
+                                CommandList& commands) {
+  if (shape.rows == 0 || shape.cols == 0) return cudaSuccess;
+  const ElementGrid grid = grid_of(shape.rows, shape.cols, vectors ? 4 : 1);
+  return launch(vectors ? for_each_element<4, Job> : for_each_element<1, Job>, blocks_of(grid), 0,
+                commands, job, grid);
+}
+
+template <class Job>
+cudaError_t load_for_elements() {
+  const cudaError_t error = load(for_each_element<4, Job>);
+  return error != cudaSuccess ? error : load(for_each_element<1, Job>);
+}
+
+}  // namespace shardrec::compute::cuda

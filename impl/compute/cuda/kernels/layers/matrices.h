@@ -1,0 +1,128 @@
+// What for_each_element() (elements.h) does to matrices of the same shape; formulas: dense/kernels.h. Each operation
+// rounds once: kernels are compiled without contraction.
+#pragma once
+
+#include "compute/cuda/kernels/layers/elements.h"
+
+namespace shardrec::compute::cuda {
+
+template <int kColumns>
+SHARDREC_DEVICE void load_elements(const shardrec_cuda_matrix& matrix, int64_t row, int64_t column,
+                                   float (&x)[kColumns]) {
+  LaneFloats<kColumns>::load(element_of(matrix, row, column), x);
+}
+template <int kColumns>
+SHARDREC_DEVICE void store_elements(const shardrec_cuda_matrix& matrix, int64_t row, int64_t column,
+                                    const float (&x)[kColumns]) {
+  LaneFloats<kColumns>::store(element_of(matrix, row, column), x);
+}
+
+struct AddBias {
+  shardrec_cuda_bias job;
+
+  template <int kColumns>
+  SHARDREC_DEVICE void at(int64_t row, int64_t column) const {
+    float y[kColumns], bias[kColumns];
+    load_elements(job.y, row, column, y);
+    LaneFloats<kColumns>::load(job.bias + column, bias);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      const float sum = y[c] + bias[c];
+      y[c] = job.relu != 0 && sum < 0 ? 0 : sum;
+    }
+    store_elements(job.y, row, column, y);
+  }
+};
+
+struct MaskGradients {
+  shardrec_cuda_relu_gradient job;
+
+  template <int kColumns>
+  SHARDREC_DEVICE void at(int64_t row, int64_t column) const {
+    float y[kColumns], gradient[kColumns];
+    load_elements(job.y, row, column, y);
+    load_elements(job.dy, row, column, gradient);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) gradient[c] = y[c] <= 0 ? 0 : gradient[c];
+    store_elements(job.dz, row, column, gradient);
+  }
+};
+
+struct AddMatrix {
+  shardrec_cuda_addition job;
+
+  template <int kColumns>
+  SHARDREC_DEVICE void at(int64_t row, int64_t column) const {
+    float x[kColumns], sum[kColumns];
+    load_elements(job.x, row, column, x);
+    load_elements(job.sum, row, column, sum);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) sum[c] += x[c];
+    store_elements(job.sum, row, column, sum);
+  }
+};
+
+struct FillNumbers {
+  shardrec_cuda_filling job;
+
+  template <int kColumns>
+  SHARDREC_DEVICE void at(int64_t row, int64_t column) const {
+    float x[kColumns];
+    if (job.multiplies != 0) {
+      load_elements(job.x, row, column, x);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) x[c] *= job.number;
+    } else {
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) x[c] = job.number;
+    }
+    store_elements(job.x, row, column, x);
+  }
+};
+
+struct CrossRows {
+  shardrec_cuda_cross job;
+
+  template <int kColumns>
+  SHARDREC_DEVICE void at(int64_t row, int64_t column) const {
+    float origin[kColumns], x[kColumns], product[kColumns], bias[kColumns], y[kColumns];
+    load_elements(job.origin, row, column, origin);
+    load_elements(job.x, row, column, x);
+    load_elements(job.product, row, column, product);
+    LaneFloats<kColumns>::load(job.bias + column, bias);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) {
+      product[c] += bias[c];
+      y[c] = origin[c] * product[c] + x[c];
+    }
+    store_elements(job.product, row, column, product);
+    store_elements(job.y, row, column, y);
+  }
+};
+
+struct CrossGradients {
+  shardrec_cuda_cross_gradient job;
+
+  template <int kColumns>
+  SHARDREC_DEVICE void at(int64_t row, int64_t column) const {
+    float gradient[kColumns], factor[kColumns], out[kColumns];
+    load_elements(job.dy, row, column, gradient);
+    load_elements(job.origin, row, column, factor);
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) out[c] = gradient[c] * factor[c];
+    if (job.sum.data != nullptr) {
+      float sum[kColumns];
+      load_elements(job.product, row, column, factor);
+      if (job.starts == 0) load_elements(job.sum, row, column, sum);
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) {
+        const float part = gradient[c] * factor[c];
+        sum[c] = job.starts != 0 ? part : sum[c] + part;
+      }
+      store_elements(job.sum, row, column, sum);
+    }
+    store_elements(job.dz, row, column, out);
+  }
+};
+
+}  // namespace shardrec::compute::cuda

@@ -1,0 +1,86 @@
+// The inner loops of dense/kernels.h on a CUDA device: they enqueue, on matrices whose memory is the device's, and have
+// the bits of the CPU.
+//
+// Each function enqueues in the stream and returns at once; what it names stays as it is until the stream has come past
+// it. Matrices without rows are allowed. What is written overlaps nothing that is read, unless said otherwise. A NaN of
+// the CPU is a NaN here, though not always with the same bits.
+//
+// Of dropout() and update_elements() some arguments change from step to step: a list of operations with them is never
+// the list of the step before, and no graph (compute/cuda/kernels/command_list.h). A submit() of the stream in front of
+// them and behind them keeps the others in lists of their own.
+//
+// Throws DEVICE_ERROR. Thread rule: one thread at a time per stream. Owns nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "compute/cuda/host/stream.h"
+#include "compute/kernels.h"
+#include "core/tensor.h"
+#include "dense/kernels.h"
+
+namespace shardrec::dense::device {
+
+using compute::cuda::host::Stream;
+using core::Matrix;
+
+// Sums over the rows of a matrix, which are cut into tiles of tile_rows rows: each tile's from 0 in ascending rows, then
+// the tree over tiles in pairs of neighbours (layers/weight_gradients.h, VectorSum).
+struct TileSums {
+  int64_t tile_rows = 0;    // at least 1
+  float* parts = nullptr;   // scratch: [tiles, number of sums]
+  float* target = nullptr;  // [number of sums]
+  bool accumulate = false;  // the sums are added to target, else written; of no rows they are 0
+};
+
+// y = relu(y + bias) or y + bias, in each row.
+void bias_activation(Stream& stream, const Matrix& y, const float* bias, bool relu);
+// dz = y <= 0 ? 0 : dy. dz may be dy.
+void relu_backward(Stream& stream, const Matrix& y, const Matrix& dy, const Matrix& dz);
+// One sum for each column.
+void column_sums(Stream& stream, const Matrix& x, const TileSums& sums);
+// sum += x
+void add_rows(Stream& stream, const Matrix& x, const Matrix& sum);
+// y = x
+void copy_rows(Stream& stream, const Matrix& x, const Matrix& y);
+// x = value, and x *= factor
+void fill(Stream& stream, float* x, float value, int64_t count);
+void scale(Stream& stream, float* x, float factor, int64_t count);
+
+// product += bias; y = origin * product + x. y may be product.
+void cross_forward(Stream& stream, const float* bias, const Matrix& origin, const Matrix& x,
+                   const Matrix& product, const Matrix& y);
+// dz = dy * origin, and where sum.data is not null sum += dy * product, or = where it starts.
+void cross_backward(Stream& stream, const CrossBackward& rows, const Matrix& sum, bool starts);
+
+// As dense/kernels.h. statistics: [rows, 2] on the device; null: not wanted. y may be x.
+void layer_norm_forward(Stream& stream, const LayerNormForward& layer, const Matrix& x,
+                        const Matrix& y, float* statistics);
+// dx.data null: not wanted. dx may be dy. sums: 2 * cols of them, the weights' before the biases'.
+void layer_norm_backward(Stream& stream, const float* weight, const float* statistics,
+                         const Matrix& x, const Matrix& dy, const Matrix& dx, const TileSums& sums);
+
+// x and y are all rows of the batch. y may be x.
+void dropout(Stream& stream, const DropoutMask& mask, const Matrix& x, const Matrix& y);
+
+// Floats of scratch on the device for update_elements() of so many elements: 0 but for LAMB.
+int64_t update_scratch(compute::OptimizerKind kind, int64_t count) noexcept;
+// A step of ElementOptimizer on one parameter, elements [0, count) of update, whose memory is the device's. update.sums
+// is not read: LAMB takes its sums itself. kind is one of those that layers have.
+void update_elements(Stream& stream, const compute::ElementUpdate& update, int64_t count,
+                     float* scratch);
+
+// The dot interaction of each sample: dense [batch, dim], embeddings [batch, features * dim],
+// out [batch, dim + (features + 1) * features / 2].
+void interaction_forward(Stream& stream, const InteractionShape& shape, const Matrix& dense,
+                         const Matrix& embeddings, const Matrix& out);
+// Gradients of the three, of the same shapes; that of out is read, the others are written.
+struct InteractionGradients {
+  Matrix out;
+  Matrix dense;
+  Matrix embeddings;
+};
+void interaction_backward(Stream& stream, const InteractionShape& shape, const Matrix& dense,
+                          const Matrix& embeddings, const InteractionGradients& gradients);
+
+}  // namespace shardrec::dense::device
