@@ -212,7 +212,7 @@ const (
 	// CapabilityCpuTarget is SHARDREC_CAPABILITY_CPU_TARGET: kernels for an instruction set: "scalar", "avx2"
 	// and so on.
 	CapabilityCpuTarget Capability = 2
-	// CapabilityDense is SHARDREC_CAPABILITY_DENSE: the GEMM plug-in of layers: "openblas".
+	// CapabilityDense is SHARDREC_CAPABILITY_DENSE: a GEMM plug-in of layers: "openblas", "cublas" (CUDA).
 	CapabilityDense Capability = 3
 )
 
@@ -1041,7 +1041,8 @@ const (
 	// and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in
 	// ([ErrUnsupported] where it is not installed, [ErrInvalidArgument] where there is no such device,
 	// [ErrDeviceError] where it fails). Bits do not depend on it. Tensors may then be on that device, in the
-	// order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none.
+	// order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP
+	// the parameters of a stack, see layers.h.
 	OptionDevice Option = 410
 	// OptionNonFinite is SHARDREC_OPTION_NON_FINITE: i64, [NonFinite]; default ALLOW, which costs no time; the
 	// same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and
@@ -1100,6 +1101,11 @@ const (
 	// OptionAccumulateGradients is SHARDREC_OPTION_ACCUMULATE_GRADIENTS: i64, 0 or 1; 1: [Mlp.Backward] adds to
 	// the gradients of the parameters; default 0.
 	OptionAccumulateGradients Option = 700
+	// OptionStream is SHARDREC_OPTION_STREAM: i64, the value of a cudaStream_t of the DEVICE, which lives as
+	// long as the handle and is not being captured: what a stack or an interaction on a device does takes place
+	// in its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not
+	// looked at on the CPU. Since 0.2.
+	OptionStream Option = 701
 	// OptionPlacement is SHARDREC_OPTION_PLACEMENT: i64, [Placement]; default INTRA_NODE_SYNC.
 	OptionPlacement Option = 800
 	// OptionEngine is SHARDREC_OPTION_ENGINE: i64, [Engine]; default: as the environment says; for
@@ -1263,6 +1269,8 @@ func (v Option) String() string {
 		return "ddp_thread"
 	case OptionAccumulateGradients:
 		return "accumulate_gradients"
+	case OptionStream:
+		return "stream"
 	case OptionPlacement:
 		return "placement"
 	case OptionEngine:

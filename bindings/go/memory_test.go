@@ -137,3 +137,38 @@ func TestAStepWithTensorsOnADevice(t *testing.T) {
 	ok(t, slices.Equal(cpu.ofWeights, device.ofWeights), cpu.ofWeights, device.ofWeights)
 	ok(t, slices.Equal(cpu.rows, device.rows), cpu.rows, device.rows)
 }
+
+func TestAStackOnADevice(t *testing.T) {
+	if memory, err := NewMemory(DeviceTypeCuda, 0, 64); err != nil {
+		ok(t, os.Getenv("SHARDREC_TEST_DEVICE") == "", err)
+		t.Skip("no device: ", err)
+	} else {
+		memory.Close()
+	}
+	const batch, inputs = 5, 3
+	train := func(device int64) (output, weights []float32) {
+		mlp := must(NewMlp(inputs, new(MlpOptions).Optimizer(OptimizerAdam).Seed(3).Device(device)))
+		defer mlp.Close()
+		must(0, errors.Join(mlp.AddLinear(4, ActivationRelu), mlp.AddCross(2), mlp.AddLinear(1, ActivationNone)))
+		bias, _, err := mlp.Parameter(1)
+		must(0, errors.Join(err, bias.Set([]float32{0.5, -0.25, 0.125, 1})))
+		x, y := make([]float32, batch*inputs), make([]float32, batch)
+		for i := range x {
+			x[i] = float32(i%7) - 3
+		}
+		for range 3 {
+			must(0, errors.Join(mlp.Forward(Matrix(x, batch, inputs), Matrix(y, batch, 1)), mlp.Backward(Matrix(y, batch, 1), Tensor{}), mlp.Step()))
+		}
+		weight, _, err := mlp.Parameter(0)
+		must(0, err)
+		return y, must(weight.Values())
+	}
+	output, weights := train(-1)
+	deviceOutput, deviceWeights := train(0)
+	for i, value := range append(output, weights...) {
+		there := append(deviceOutput, deviceWeights...)[i]
+		ok(t, value-there < 1e-4 && there-value < 1e-4, i, value, there)
+	}
+	_, err := NewMlp(inputs, new(MlpOptions).Device(99))
+	refusedWith(t, StatusInvalidArgument, "device 99 does not exist", err)
+}

@@ -29,6 +29,8 @@ import (
 //	"cpu_targets"        array of texts: instruction sets of this machine, "scalar", "avx2" and so on
 //	"cpu_target"         text: the one in use
 //	"dense"              text or null: the GEMM plug-in, "openblas"; null when it is not installed
+//	"dense_cuda"         text or null: that of layers on CUDA devices, "cublas"; null when it, or NVIDIA's
+//	                     library, is not installed. Since 0.2
 //
 // The CUDA plug-in is loaded where it is installed; no device is used. The environment variable
 // SHARDREC_CPU_TARGET forces a lower instruction set (read once, at the first use). Where it names none of
@@ -1543,8 +1545,9 @@ type Mlp struct{ handle }
 //	Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
 //	block of 16384 elements, added up in float64 by ascending block.
 //
-// Errors: [ErrInvalidArgument], [ErrUnsupported] (the GEMM plug-in is missing; the
-// sentence names the package), [ErrOutOfMemory]. Since 0.1.
+// DEVICE, DEVICE_WAIT and STREAM say where it computes.
+// Errors: [ErrInvalidArgument], [ErrUnsupported] (a plug-in or its library is missing;
+// the sentence names the package), [ErrOutOfMemory], [ErrDeviceError]. Since 0.1.
 func NewMlp(inputs int, options *MlpOptions) (*Mlp, error) {
 	return opened[Mlp](capi.Mlp_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Mlp_create(int64(inputs), made, out) })
@@ -1612,8 +1615,7 @@ type Interaction struct{ handle }
 // NewInteraction is shardrec_interaction_create.
 //
 // Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
-// features >= 0, dim >= 1. options: kind MLP (threads) or nil.
-// Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
+// features >= 0, dim >= 1. options: kind MLP (threads, DEVICE, DEVICE_WAIT, STREAM) or nil. Errors: [ErrInvalidArgument], [ErrUnsupported], [ErrOutOfMemory], [ErrDeviceError]. Since 0.1.
 func NewInteraction(features int, dim int, options *MlpOptions) (*Interaction, error) {
 	return opened[Interaction](capi.Interaction_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Interaction_create(int64(features), int64(dim), made, out) })

@@ -345,7 +345,7 @@ func (o *CollectionOptions) Hierarchical(value bool) *CollectionOptions {
 // them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
 // is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
 // depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on
-// the CPU. The CPU on all ranks, or on none.
+// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
 func (o *CollectionOptions) Device(value int64) *CollectionOptions {
 	o.set(OptionDevice, value)
 	return o
@@ -629,10 +629,38 @@ func (o *MlpOptions) Threads(value int64) *MlpOptions {
 	return o
 }
 
+// Device sets DEVICE: in [-1, 1023]; -1 (default): tables are in the host's memory, and the CPU works on
+// them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
+// is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
+// depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on
+// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+func (o *MlpOptions) Device(value int64) *MlpOptions {
+	o.set(OptionDevice, value)
+	return o
+}
+
+// DeviceWait sets DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a
+// DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all
+// that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says.
+// Since 0.2.
+func (o *MlpOptions) DeviceWait(value DeviceWait) *MlpOptions {
+	o.set(OptionDeviceWait, int64(value))
+	return o
+}
+
 // AccumulateGradients sets ACCUMULATE_GRADIENTS: 0 or 1; 1: shardrec_mlp_backward adds to the gradients of
 // the parameters; default 0.
 func (o *MlpOptions) AccumulateGradients(value bool) *MlpOptions {
 	o.set(OptionAccumulateGradients, number(value))
+	return o
+}
+
+// Stream sets STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not
+// being captured: what a stack or an interaction on a device does takes place in its order; default 0, the
+// legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU. Since
+// 0.2.
+func (o *MlpOptions) Stream(value int64) *MlpOptions {
+	o.set(OptionStream, value)
 	return o
 }
 

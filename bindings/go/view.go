@@ -23,57 +23,53 @@ func (v View) Dtype() Dtype { return Dtype(v.raw.Dtype()) }
 // Shape is the size of each dimension.
 func (v View) Shape() []int { return v.raw.Shape() }
 
-func elements[T Number](v View) ([]T, error) {
+// checked refuses a view that is not of so many elements of T any more.
+func checked[T Number](v View, given int) error {
 	if v.owner == nil {
-		return nil, refusal(StatusInvalidHandle, "the zero View is of nothing")
+		return refusal(StatusInvalidHandle, "the zero View is of nothing")
 	}
 	if err := v.owner.Check(); err != nil {
-		return nil, err
+		return err
 	}
 	if v.version != v.owner.Version() {
-		return nil, refusal(StatusInvalidState, "this view is of a stack that has got another layer since")
+		return refusal(StatusInvalidState, "this view is of a stack that has got another layer since")
 	}
 	if v.raw.Dtype() != dtypeOf[T]() {
-		return nil, refusal(StatusInvalidArgument, fmt.Sprintf("this view is of %v, not %v", v.Dtype(), Dtype(dtypeOf[T]())))
+		return refusal(StatusInvalidArgument, fmt.Sprintf("this view is of %v, not %v", v.Dtype(), Dtype(dtypeOf[T]())))
 	}
-	return capi.Elements[T](&v.raw), nil
+	if given != v.raw.Count() {
+		return refusal(StatusInvalidArgument, fmt.Sprintf("a slice of %d elements for a view of shape %v", given, v.Shape()))
+	}
+	return nil
 }
 
 // ReadView copies the elements, the last dimension varying fastest, to as many of their own type.
 func ReadView[T Number](view View, to []T) error {
-	from, err := elements[T](view)
-	if err != nil {
+	if err := checked[T](view, len(to)); err != nil {
 		return err
 	}
-	return copyAll(view, len(to), to, from)
+	err := capi.CopyOut(&view.raw, view.owner, to)
+	runtime.KeepAlive(view.owner)
+	return err
 }
 
 // WriteView overwrites the elements by as many of their own type.
 func WriteView[T Number](view View, from []T) error {
-	to, err := elements[T](view)
-	if err != nil {
+	if err := checked[T](view, len(from)); err != nil {
 		return err
 	}
-	return copyAll(view, len(from), to, from)
-}
-
-func copyAll[T Number](view View, given int, to, from []T) error {
-	if len(to) != len(from) {
-		return refusal(StatusInvalidArgument, fmt.Sprintf("a slice of %d elements for a view of shape %v", given, view.Shape()))
-	}
-	copy(to, from)
+	err := capi.CopyIn(&view.raw, view.owner, from)
 	runtime.KeepAlive(view.owner)
-	return nil
+	return err
 }
 
 // Values are a copy of the elements of a view of FLOAT32.
 func (v View) Values() ([]float32, error) {
-	from, err := elements[float32](v)
-	if err != nil {
+	values := make([]float32, v.raw.Count())
+	if err := ReadView(v, values); err != nil {
 		return nil, err
 	}
-	values := make([]float32, len(from))
-	return values, copyAll(v, len(values), values, from)
+	return values, nil
 }
 
 // Set is WriteView of float32.

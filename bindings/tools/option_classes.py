@@ -97,6 +97,8 @@ def rust(kinds):
         for option in kind.options:
             type_ = plain.get(option.type) or enum_name(option)
             value = made.get(option.type, "Value::Integer(value.value())")
+            if option.key == "STREAM":  # unsafe: a number that CUDA takes for a pointer; layers.rs has it
+                continue
             out += ["", *headers.rustdoc(headers.wrapped(sentence(option), ""), "    "), "    #[must_use]",
                     f"    pub fn {'_'.join(option.words)}(mut self, value: {type_}) -> Self {{",
                     f"        self.0.set(OptionKey::{swigxml.pascal(option.key.lower().split('_'))}, {value});",

@@ -13,6 +13,17 @@
 #include "structs.h"
 
 namespace shardrec::capi {
+namespace {
+
+dense::device::ContextOptions place_from(const Options& options) {
+  const auto wait = options.choice<shardrec_device_wait>(SHARDREC_OPTION_DEVICE_WAIT);
+  return {.device = static_cast<int32_t>(options.i64(SHARDREC_OPTION_DEVICE)),
+          .caller_stream = options.i64(SHARDREC_OPTION_STREAM),
+          .wait = wait == SHARDREC_DEVICE_WAIT_SPIN ? compute::HostWait::kSpin
+                                                    : compute::HostWait::kSleep};
+}
+
+}  // namespace
 
 dense::MlpOptions mlp_options(const Options& options) {
   compute::require_cpu_target();
@@ -20,7 +31,8 @@ dense::MlpOptions mlp_options(const Options& options) {
   return {.optimizer = optimizer_from(options),
           .seed = static_cast<uint64_t>(options.i64(SHARDREC_OPTION_SEED)),
           .threads = threads ? static_cast<int>(*threads) : comm::ThreadShare::least(),
-          .accumulate = options.i64(SHARDREC_OPTION_ACCUMULATE_GRADIENTS) != 0};
+          .accumulate = options.i64(SHARDREC_OPTION_ACCUMULATE_GRADIENTS) != 0,
+          .place = place_from(options)};
 }
 
 }  // namespace shardrec::capi
@@ -34,6 +46,26 @@ namespace {
 std::span<float> optional_column(const shardrec_tensor* tensor, const char* name, int64_t size) {
   if (tensor == nullptr) return {};
   return core::column_view<float>(tensor, name, size);
+}
+
+// Of a stack or an interaction.
+template <class Layers>
+dense::device::CallerMatrix matrix_for(const Layers& layers, const shardrec_tensor* tensor,
+                                       const char* name) {
+  const core::AnyMatrix view = core::any_matrix_view(tensor, name, SHARDREC_FLOAT32, core::kAnySize,
+                                                     core::kAnySize, layers.caller_devices());
+  return {{static_cast<float*>(view.data), view.rows, view.cols, view.stride},
+          view.device.type == SHARDREC_DEVICE_CUDA};
+}
+
+// What a caller sees of a parameter, where it is.
+shardrec_tensor view_of(const dense::Mlp& mlp, float* data, const dense::ParameterInfo& info) {
+  shardrec_tensor view = core::compact_view(data, SHARDREC_FLOAT32, info.shape);
+  const core::DeviceSet devices = mlp.caller_devices();
+  if (devices.cuda == core::DeviceSet::kNoDevice) return view;
+  view.device_type = SHARDREC_DEVICE_CUDA;
+  view.device_id = devices.cuda;
+  return view;
 }
 
 dense::LayerShape shape_from(const shardrec_layer& layer) {
@@ -105,14 +137,8 @@ shardrec_status shardrec_mlp_parameter(shardrec_mlp* mlp, int32_t index,
     const auto use = enter(mlp, Access::kExclusive);
     const dense::Parameters& parameters = use->parameters();
     const dense::ParameterInfo& info = find_parameter(parameters, index);
-    if (out_parameter != nullptr) {
-      *out_parameter =
-          core::compact_view(parameters.values(info.offset), SHARDREC_FLOAT32, info.shape);
-    }
-    if (out_gradient != nullptr) {
-      *out_gradient =
-          core::compact_view(parameters.gradients(info.offset), SHARDREC_FLOAT32, info.shape);
-    }
+    if (out_parameter != nullptr) *out_parameter = view_of(*use, use->values(info.offset), info);
+    if (out_gradient != nullptr) *out_gradient = view_of(*use, use->gradients(info.offset), info);
   });
 }
 
@@ -131,7 +157,7 @@ shardrec_status shardrec_mlp_state(const shardrec_mlp* mlp, int32_t index, int32
                                 states, " of each parameter"),
                  {.value = state, .limit = states});
     }
-    *out = core::compact_view(parameters.state(state, info.offset), SHARDREC_FLOAT32, info.shape);
+    *out = view_of(*use, use->state(state, info.offset), info);
   });
 }
 
@@ -139,7 +165,7 @@ shardrec_status shardrec_mlp_forward(shardrec_mlp* mlp, const shardrec_tensor* i
                                      const shardrec_tensor* output) {
   return guard([&] {
     const auto use = enter(mlp, Access::kExclusive);
-    use->forward(core::matrix_view(input, "input"), core::matrix_view(output, "output"));
+    use->forward(matrix_for(*use, input, "input"), matrix_for(*use, output, "output"));
   });
 }
 
@@ -147,9 +173,9 @@ shardrec_status shardrec_mlp_backward(shardrec_mlp* mlp, const shardrec_tensor* 
                                       const shardrec_tensor* input_gradient) {
   return guard([&] {
     const auto use = enter(mlp, Access::kExclusive);
-    use->backward(core::matrix_view(output_gradient, "output_gradient"),
-                  input_gradient == nullptr ? core::Matrix{}
-                                            : core::matrix_view(input_gradient, "input_gradient"));
+    use->backward(matrix_for(*use, output_gradient, "output_gradient"),
+                  input_gradient == nullptr ? dense::device::CallerMatrix({}, false)
+                                            : matrix_for(*use, input_gradient, "input_gradient"));
   });
 }
 
@@ -190,8 +216,8 @@ shardrec_status shardrec_interaction_create(int64_t features, int64_t dim,
                                             shardrec_interaction** out) {
   return guard([&] {
     require_out(out, "out");
-    const int threads = mlp_options(read_options(options, SHARDREC_OPTIONS_MLP)).threads;
-    create(out, std::make_shared<dense::Interaction>(features, dim, threads));
+    const dense::MlpOptions given = mlp_options(read_options(options, SHARDREC_OPTIONS_MLP));
+    create(out, std::make_shared<dense::Interaction>(features, dim, given.threads, given.place));
   });
 }
 
@@ -212,8 +238,8 @@ shardrec_status shardrec_interaction_forward(shardrec_interaction* interaction,
                                              const shardrec_tensor* output) {
   return guard([&] {
     const auto use = enter(interaction, Access::kExclusive);
-    use->forward(core::matrix_view(dense_vectors, "dense"),
-                 core::matrix_view(embeddings, "embeddings"), core::matrix_view(output, "output"));
+    use->forward(matrix_for(*use, dense_vectors, "dense"),
+                 matrix_for(*use, embeddings, "embeddings"), matrix_for(*use, output, "output"));
   });
 }
 
@@ -223,9 +249,9 @@ shardrec_status shardrec_interaction_backward(shardrec_interaction* interaction,
                                               const shardrec_tensor* embedding_gradient) {
   return guard([&] {
     const auto use = enter(interaction, Access::kExclusive);
-    use->backward(core::matrix_view(output_gradient, "output_gradient"),
-                  core::matrix_view(dense_gradient, "dense_gradient"),
-                  core::matrix_view(embedding_gradient, "embedding_gradient"));
+    use->backward(matrix_for(*use, output_gradient, "output_gradient"),
+                  matrix_for(*use, dense_gradient, "dense_gradient"),
+                  matrix_for(*use, embedding_gradient, "embedding_gradient"));
   });
 }
 

@@ -12,6 +12,7 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/tensor.h"
+#include "dense/device/gemm.h"
 #include "dense/gemm.h"
 #include "device_name.h"
 #include "guard.h"
@@ -72,11 +73,16 @@ std::string missing_cpu_target(std::string_view name) {
 }
 
 std::string missing_dense(std::string_view name) {
-  if (name != "openblas") {
-    return core::sentence("there is no GEMM plug-in \"", name, "\"; there is \"openblas\"");
+  if (name != "openblas" && name != "cublas") {
+    return core::sentence("there is no GEMM plug-in \"", name,
+                          "\"; there are \"openblas\" and \"cublas\"");
   }
   try {
-    (void)shardrec::dense::gemm();
+    if (name == "openblas") {
+      (void)shardrec::dense::gemm();
+    } else {
+      shardrec::dense::device::require_gemm();
+    }
     return {};
   } catch (const core::Error& error) {
     if (error.status() != SHARDREC_UNSUPPORTED) throw;
@@ -126,12 +132,16 @@ shardrec_status shardrec_capabilities_json(char** out_text) {
     }
     json.end_array();
     json.key("cpu_target").text(compute::cpu_kernels().name);
-    json.key("dense");
-    if (shardrec::dense::gemm_available()) {
-      json.text("openblas");
-    } else {
-      json.null();
-    }
+    const auto write_dense = [&](const char* key, const char* plugin, bool is_available) {
+      json.key(key);
+      if (is_available) {
+        json.text(plugin);
+      } else {
+        json.null();
+      }
+    };
+    write_dense("dense", "openblas", shardrec::dense::gemm_available());
+    write_dense("dense_cuda", "cublas", shardrec::dense::device::gemm_on_device_available());
     json.end_object();
     *out_text = copy_text(json.str());
   });

@@ -98,16 +98,21 @@ void ElementOptimizer::begin_step() noexcept {
   step_ = plan::optimizer_step(optimizer_, steps_);
 }
 
+compute::ElementUpdate ElementOptimizer::settings() const noexcept {
+  compute::ElementUpdate settings;
+  settings.max_gradient = static_cast<float>(optimizer_.max_gradient);
+  settings.step = step_;
+  return settings;
+}
+
 compute::ElementUpdate ElementOptimizer::job_of(size_t parameter) const noexcept {
   const Memory& memory = memory_[parameter];
-  compute::ElementUpdate job;
+  compute::ElementUpdate job = settings();
   job.weights = memory.values;
   job.gradients = memory.gradients;
-  job.max_gradient = static_cast<float>(optimizer_.max_gradient);
   for (size_t s = 0; s < states_.size(); ++s) {
     job.matrices[s] = floats(states_[s]) + extents_[parameter].begin;
   }
-  job.step = step_;
   std::copy_n(memory.sums, std::size(memory.sums), job.sums);
   return job;
 }

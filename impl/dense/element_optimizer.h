@@ -67,6 +67,8 @@ class ElementOptimizer {
 
   // Counts a step: settings and bias corrections of the calls of step() that follow.
   void begin_step() noexcept;
+  // Of the step that was begun, without memory: for parameters that are stepped elsewhere.
+  compute::ElementUpdate settings() const noexcept;
   // Steps parameters [first, first + count), each once after begin_step(). Reads their gradients and
   // leaves them as they are. Allocates nothing.
   void step(size_t first, size_t count, core::Threads& threads);

@@ -66,6 +66,11 @@ void Parameters::step(core::Threads& threads) {
   optimizer_.step(0, optimizer_.parameters(), threads);
 }
 
+compute::ElementUpdate Parameters::begin_step() noexcept {
+  optimizer_.begin_step();
+  return optimizer_.settings();
+}
+
 void fill_normal(std::span<float> out, double deviation, uint64_t seed, uint32_t layer,
                  uint32_t which, core::Threads& threads) {
   const compute::math::PhiloxKey key = compute::math::philox_key(seed);

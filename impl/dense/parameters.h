@@ -47,6 +47,8 @@ class Parameters {
 
   // One optimizer step on all parameters. The same bits for any number of threads.
   void step(core::Threads& threads);
+  // Counts a step that is taken elsewhere; returns its settings.
+  compute::ElementUpdate begin_step() noexcept;
 
  private:
   ElementOptimizer optimizer_;  // keeps the states

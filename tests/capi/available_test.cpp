@@ -28,6 +28,8 @@ TEST(Available, IsWhatTheCapabilitiesList) {
   }
   EXPECT_EQ(available(SHARDREC_CAPABILITY_DENSE, "openblas").is_available,
             !json.at("dense").is_null());
+  EXPECT_EQ(available(SHARDREC_CAPABILITY_DENSE, "cublas").is_available,
+            !json.at("dense_cuda").is_null());
   for (const auto& device : json.at("cuda_devices")) {
     const std::string name = "cuda:" + std::to_string(device.at("index").get<int>());
     EXPECT_TRUE(available(SHARDREC_CAPABILITY_DEVICE, name)) << name;
@@ -50,7 +52,8 @@ TEST(Available, SaysWhyNot) {
   }
   EXPECT_NE(why_not(SHARDREC_CAPABILITY_DEVICE, "cuda:1023"), "");
   EXPECT_TRUE(contains(why_not(SHARDREC_CAPABILITY_CPU_TARGET, "avx99"), "there are scalar"));
-  EXPECT_TRUE(contains(why_not(SHARDREC_CAPABILITY_DENSE, "mkl"), "there is \"openblas\""));
+  EXPECT_TRUE(
+      contains(why_not(SHARDREC_CAPABILITY_DENSE, "mkl"), "there are \"openblas\" and \"cublas\""));
 }
 
 // A process that finds no plug-in: each says what to install.

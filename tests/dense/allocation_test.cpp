@@ -16,7 +16,7 @@
 #include "dense/element_optimizer.h"
 #include "dense/gradient_norm.h"
 #include "dense/host_parameters.h"
-#include "dense/interaction.h"
+#include "dense/layers/interaction.h"
 #include "dense/layer_stacks.h"
 #include "dense/layers/mlp.h"
 #include "dense/loss.h"

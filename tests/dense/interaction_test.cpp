@@ -1,4 +1,4 @@
-#include "dense/interaction.h"
+#include "dense/layers/interaction.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,21 @@
 /* The dense half of a recommender, for hosts without a framework: stacks of layers (linear, cross,
- * layer norm, dropout), the dot interaction of a DLRM and the loss (Naumov et al. 2019). FLOAT32 on the
- * CPU. GEMMs run in a plug-in (OpenBLAS).
+ * layer norm, dropout), the dot interaction of a DLRM and the loss (Naumov et al. 2019). FLOAT32, on the
+ * CPU or on a CUDA device. GEMMs run in a plug-in (OpenBLAS, cuBLASLt).
  *
  * All matrices: one sample a row, unit column stride, any row stride. Bits do not depend on the number
- * of threads. A steady step allocates nothing: what OpenBLAS multiplies in, 128 MiB of addresses for each
- * thread of all stacks, but for no more than there are processors, is had when a stack is made.
+ * of threads. A steady step on the CPU allocates nothing: what OpenBLAS multiplies in, 128 MiB of addresses
+ * for each thread of all stacks, but for no more than there are processors, is had when a stack is made.
  * Thread rule: one thread at a time per handle, else BUSY.
+ *
+ * On a device (option DEVICE, kind MLP; the loss is the CPU's) a stack's parameters are there, and
+ * matrices may each be on that device or on the CPU. Everything takes place in the order of one stream of
+ * the caller (option STREAM), also where that writes parameters through their views; calls return before
+ * it has, but where a matrix is on the CPU. Matrix products have the bits of cuBLASLt, which repeat on one
+ * device with one version of it; all else has the CPU's. All functions that use the device may also
+ * return DEVICE_ERROR; what a stack computed last is then of no use. In a DDP set (shardrec_ddp_add_mlp)
+ * gradients are exchanged by the host, which backward then waits for: views of gradients show this rank's
+ * until shardrec_mlp_step, and what is written through them is not seen; the set's own views are of the
+ * host's copies.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_LAYERS_H
@@ -71,8 +81,9 @@ typedef enum shardrec_mlp_setting {
  *   to +-MAX_GRADIENT where that is set. Up to rounding these are PyTorch's SGD (dampening 0, not
  *   Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
  *   block of 16384 elements, added up in float64 by ascending block.
- * out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
- * sentence names the package), OUT_OF_MEMORY. Since 0.1. */
+ * DEVICE, DEVICE_WAIT and STREAM say where it computes.
+ * out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (a plug-in or its library is missing;
+ * the sentence names the package), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_create(int64_t inputs,
                                                  SHARDREC_OPTIONS(MLP)
                                                  const shardrec_options *options,
@@ -125,8 +136,9 @@ typedef struct shardrec_layers {
 SHARDREC_API shardrec_status shardrec_mlp_info(const shardrec_mlp *mlp, shardrec_layers *out);
 
 /* Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
- * layer is added; each may be NULL. Write through them to set values. To train
- * data-parallel: shardrec_ddp_add_mlp.
+ * layer is added; each may be NULL. Write through them to set values. Of a stack on a device they are
+ * there (shardrec_tensor_copy reads and writes them from the host), and the call returns when the device
+ * does nothing with them any more. To train data-parallel: shardrec_ddp_add_mlp.
  * Errors: as shardrec_mlp_info; NOT_FOUND. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_parameter(
     shardrec_mlp *mlp, int32_t index, SHARDREC_NULLABLE shardrec_tensor *out_parameter,
@@ -174,8 +186,8 @@ SHARDREC_API shardrec_status shardrec_mlp_set_f64(shardrec_mlp *mlp, shardrec_ml
                                                   double value);
 
 /* Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
- * features >= 0, dim >= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
- * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+ * features >= 0, dim >= 1. options: kind MLP (threads, DEVICE, DEVICE_WAIT, STREAM) or NULL. out: owned
+ * by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED, OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_interaction_create(int64_t features, int64_t dim,
                                                          SHARDREC_OPTIONS(MLP)
                                                          const shardrec_options *options,

@@ -31,6 +31,8 @@ SHARDREC_API int32_t shardrec_api_version(void);
  *   "cpu_targets"        array of texts: instruction sets of this machine, "scalar", "avx2" and so on
  *   "cpu_target"         text: the one in use
  *   "dense"              text or null: the GEMM plug-in, "openblas"; null when it is not installed
+ *   "dense_cuda"         text or null: that of layers on CUDA devices, "cublas"; null when it, or NVIDIA's
+ *                        library, is not installed. Since 0.2
  * The CUDA plug-in is loaded where it is installed; no device is used. The environment variable
  * SHARDREC_CPU_TARGET forces a lower instruction set (read once, at the first use). Where it names none of
  * cpu_targets, this call and those that make collections, layers and profiles get INVALID_ARGUMENT.
@@ -42,7 +44,7 @@ typedef enum shardrec_capability {
   SHARDREC_CAPABILITY_ENGINE = 0, /* an engine of communicators: "local", "gloo", "mpi" or "nccl" */
   SHARDREC_CAPABILITY_DEVICE = 1, /* what tables can live on: "cpu", "cuda" (any device), "cuda:1" */
   SHARDREC_CAPABILITY_CPU_TARGET = 2, /* kernels for an instruction set: "scalar", "avx2" and so on */
-  SHARDREC_CAPABILITY_DENSE = 3,      /* the GEMM plug-in of layers: "openblas" */
+  SHARDREC_CAPABILITY_DENSE = 3,      /* a GEMM plug-in of layers: "openblas", "cublas" (CUDA) */
   SHARDREC_CAPABILITY_FORCE_32 = 0x7fffffff
 } shardrec_capability;
 

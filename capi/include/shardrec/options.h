@@ -303,7 +303,8 @@ typedef enum shardrec_option {
                                    installed, INVALID_ARGUMENT where there is no such device,
                                    DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may
                                    then be on that device, in the order of a stream of the caller
-                                   (lookup.h), or on the CPU. The CPU on all ranks, or on none */
+                                   (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP
+                                   the parameters of a stack, see layers.h */
   SHARDREC_OPTION_NON_FINITE = 411, /* i64, shardrec_non_finite; default ALLOW, which costs no time; the
                                        same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2.
                                        COLLECTION: of weights of ids (begin) and output gradients
@@ -357,6 +358,11 @@ typedef enum shardrec_option {
   /* Layers. */
   SHARDREC_OPTION_ACCUMULATE_GRADIENTS = 700, /* i64, 0 or 1; 1: shardrec_mlp_backward adds to the
                                                  gradients of the parameters; default 0 */
+  SHARDREC_OPTION_STREAM = 701, /* i64, the value of a cudaStream_t of the DEVICE, which lives as long as the
+                                   handle and is not being captured: what a stack or an interaction on a
+                                   device does takes place in its order; default 0, the legacy default
+                                   stream. Memory that it works on is given back behind that. Not looked
+                                   at on the CPU. Since 0.2 */
   /* Mesh. */
   SHARDREC_OPTION_PLACEMENT = 800, /* i64, shardrec_placement; default INTRA_NODE_SYNC */
   /* Communicator. */

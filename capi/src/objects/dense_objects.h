@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "dense/ddp/ddp.h"
-#include "dense/interaction.h"
+#include "dense/layers/interaction.h"
 #include "dense/layers/mlp.h"
 #include "handle.h"
 #include "objects/comm_object.h"

@@ -112,7 +112,9 @@ LayersState::LayersState(dense::Mlp& mlp)
                   .learning_rate = mlp.parameters().learning_rate_was_set()
                                        ? mlp.parameters().optimizer().learning_rate
                                        : std::numeric_limits<double>::quiet_NaN(),
-                  .dropout_forwards = mlp.dropout_forwards()})) {}
+                  .dropout_forwards = mlp.dropout_forwards()})) {
+  mlp.fetch();
+}
 
 std::vector<DenseTensor> LayersState::tensors() const {
   std::vector<DenseTensor> tensors = layer_tensors(*mlp_);
@@ -137,6 +139,7 @@ void LayersState::apply() noexcept {
   if (std::isfinite(numbers_->learning_rate)) {
     mlp_->parameters().set_learning_rate(numbers_->learning_rate);
   }
+  mlp_->publish();
 }
 
 std::string describe_layers(const dense::Mlp& mlp) {

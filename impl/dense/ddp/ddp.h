@@ -77,7 +77,7 @@ class Ddp {
   // options; then the communicator lives and nothing has changed.
   void commit();
 
-  void begin(bool sync) { committed("begin").begin(sync); }
+  void begin(bool sync);
   void mark_ready(int64_t first, int64_t count) {
     committed("mark_ready").mark_ready(first, count);
   }
@@ -107,6 +107,10 @@ class Ddp {
   void check_equal();
   // Collective: values and optimizer states of rank root become those of all.
   void broadcast(int root);
+
+  // Stacks on devices: the set works on the host's copies of their parameters (Mlp::fetch(), Mlp::publish()).
+  void fetch_stacks() const;
+  void publish_stacks() const noexcept;
 
   // In the order in which they were added.
   std::span<const Parameter> parameters() const noexcept { return parameters_; }

@@ -33,8 +33,23 @@ void Ddp::bucket_is_done(int32_t bucket) {
   if (const Reducer::BucketDone host = bucket_done_; host != nullptr) host(bucket);
 }
 
+void Ddp::fetch_stacks() const {
+  for (const auto& stack : stacks_) stack->fetch();
+}
+
+void Ddp::publish_stacks() const noexcept {
+  for (const auto& stack : stacks_) stack->publish();
+}
+
+void Ddp::begin(bool sync) {
+  Reducer& reducer = committed("begin");
+  if (options_.step_in_backward) fetch_stacks();
+  reducer.begin(sync);
+}
+
 void Ddp::wait() {
   committed("wait").wait();
+  if (options_.step_in_backward) publish_stacks();
   check_finite();
 }
 
@@ -78,6 +93,7 @@ void Ddp::broadcast(int root) {
   }
   communicator_->check_before("ddp: broadcast");
   collectively("ddp: broadcast", [&] {
+    fetch_stacks();
     // Small ones travel together.
     const bool is_root = communicator_->rank() == root;
     core::Scratch memory;
@@ -110,6 +126,7 @@ void Ddp::broadcast(int root) {
       }
     });
     if (bytes != 0) send();
+    publish_stacks();
     if (optimizer_ == nullptr) return;
     int64_t steps = optimizer_->steps();
     control_->broadcast(kSteps, root, std::as_writable_bytes(std::span(&steps, 1)));
@@ -121,6 +138,7 @@ void Ddp::check_equal() {
   committed("check_equal").require_idle("check_equal");
   communicator_->check_before("ddp: check_equal");
   collectively("ddp: check_equal", [&] {
+    fetch_stacks();
     std::vector<uint64_t> hashes;
     for_each_state([&](std::span<std::byte> part) { hashes.push_back(core::hash64(0, part)); });
     if (optimizer_ != nullptr) hashes.push_back(static_cast<uint64_t>(optimizer_->steps()));
@@ -189,8 +207,10 @@ void Ddp::step() {
   }
   if (skips_step_) return;
   const core::DefaultFloatMode mode;
+  fetch_stacks();
   optimizer.begin_step();
   optimizer.step(0, parameters_.size(), *threads_);
+  publish_stacks();
 }
 
 void Ddp::set_learning_rate(double rate) {

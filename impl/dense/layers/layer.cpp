@@ -9,8 +9,8 @@
 namespace shardrec::dense {
 namespace {
 
-void resize_floats(core::Scratch& scratch, int64_t rows, int64_t cols) {
-  scratch.resize_as<float>(static_cast<size_t>(rows * cols));
+void resize_floats(compute::Buffer& buffer, int64_t rows, int64_t cols) {
+  buffer.resize_as<float>(static_cast<size_t>(rows * cols));
 }
 
 ParameterInfo info_of(const LayerParameter& parameter, size_t layer) {
@@ -25,7 +25,7 @@ ParameterInfo info_of(const LayerParameter& parameter, size_t layer) {
 }  // namespace
 
 Layer append_layer(const NewLayer& added, Parameters& parameters, core::Threads& threads) {
-  Layer layer;
+  Layer layer(added.memory);
   layer.shape = added.shape;
   layer.inputs = added.inputs;
   layer.outputs = outputs_of(added.shape, added.inputs);
@@ -90,16 +90,16 @@ void resize_for_backward(Layer& layer, const GradientBatch& batch, int64_t tiles
   }
 }
 
-LayerValues values_of(const Layer& layer, const Parameters& parameters) noexcept {
+LayerValues values_of(const Layer& layer, const float* all) noexcept {
   LayerValues values{.shape = layer.shape, .inputs = layer.inputs, .outputs = layer.outputs};
   for (size_t role = 0; role < kRoles; ++role) {
-    values.parameters[role] = parameters.values(layer.offsets[role]);
+    values.parameters[role] = all + layer.offsets[role];
   }
   return values;
 }
 
-core::Matrix matrix_of(const core::Scratch& scratch, int64_t rows, int64_t cols) noexcept {
-  auto* data = static_cast<float*>(const_cast<void*>(static_cast<const void*>(scratch.data())));
+core::Matrix matrix_of(const compute::Buffer& buffer, int64_t rows, int64_t cols) noexcept {
+  auto* data = static_cast<float*>(const_cast<void*>(static_cast<const void*>(buffer.data())));
   return {data, rows, cols, cols};
 }
 

@@ -4,8 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
-#include "core/memory.h"
+#include "compute/buffer.h"
 #include "core/tensor.h"
 #include "core/threads.h"
 #include "dense/layers/forward.h"
@@ -15,6 +16,19 @@
 namespace shardrec::dense {
 
 struct Layer {
+  // memory: of what it keeps.
+  explicit Layer(const std::shared_ptr<compute::Memory>& memory)
+      : activations(memory),
+        gradients(memory),
+        products(memory),
+        product_gradients(memory),
+        low(memory),
+        low_gradients(memory),
+        origin_gradients(memory),
+        statistics(memory),
+        column_sums(memory),
+        partials{compute::Buffer(memory), compute::Buffer(memory)} {}
+
   LayerShape shape;
   int64_t inputs = 0;
   int64_t outputs = 0;
@@ -31,16 +45,16 @@ struct Layer {
   int64_t sums_offset = 0;  // of the first of them
 
   // All of a batch; empty where the kind has none.
-  core::Scratch activations;  // [batch, outputs]: y; unused in a last layer without activation
-  core::Scratch gradients;    // of y, and of what enters the activation; as activations
-  core::Scratch products;     // cross, [batch, inputs]: x W^T + b
-  core::Scratch product_gradients;  // cross: of them
-  core::Scratch low;                // cross with a rank, [batch, rank]: x V^T
-  core::Scratch low_gradients;
-  core::Scratch origin_gradients;         // first cross layer of a run, [batch, inputs]
-  core::Scratch statistics;               // layer norm, [batch, 2]
-  core::Scratch column_sums;              // [tiles, sums]
-  std::array<core::Scratch, 2> partials;  // of the gradients of weights_of()
+  compute::Buffer activations;  // [batch, outputs]: y; unused in a last layer without activation
+  compute::Buffer gradients;    // of y, and of what enters the activation; as activations
+  compute::Buffer products;     // cross, [batch, inputs]: x W^T + b
+  compute::Buffer product_gradients;  // cross: of them
+  compute::Buffer low;                // cross with a rank, [batch, rank]: x V^T
+  compute::Buffer low_gradients;
+  compute::Buffer origin_gradients;         // first cross layer of a run, [batch, inputs]
+  compute::Buffer statistics;               // layer norm, [batch, 2]
+  compute::Buffer column_sums;              // [tiles, sums]
+  std::array<compute::Buffer, 2> partials;  // of the gradients of weights_of()
 
   bool is(int32_t kind) const noexcept { return shape.kind == kind; }
   bool has_activation() const noexcept { return shape.activation != SHARDREC_ACTIVATION_NONE; }
@@ -54,6 +68,7 @@ struct NewLayer {
   size_t number = 0;
   const Layer* previous = nullptr;
   uint64_t seed = 0;
+  std::shared_ptr<compute::Memory> memory;
 };
 Layer append_layer(const NewLayer& added, Parameters& parameters, core::Threads& threads);
 
@@ -62,9 +77,10 @@ void resize_for_forward(Layer& layer, int64_t batch, bool keeps_output);
 void resize_for_backward(Layer& layer, const GradientBatch& batch, int64_t tiles,
                          bool keeps_output);
 
-LayerValues values_of(const Layer& layer, const Parameters& parameters) noexcept;
+// all: the values of all parameters of the stack, wherever they are.
+LayerValues values_of(const Layer& layer, const float* all) noexcept;
 
-// The scratch as a matrix; null where it is empty.
-core::Matrix matrix_of(const core::Scratch& scratch, int64_t rows, int64_t cols) noexcept;
+// The buffer as a matrix; null where it is empty.
+core::Matrix matrix_of(const compute::Buffer& buffer, int64_t rows, int64_t cols) noexcept;
 
 }  // namespace shardrec::dense

@@ -12,14 +12,18 @@ Mlp::Mlp(int64_t inputs, const MlpOptions& options)
       seed_(options.seed),
       accumulate_(options.accumulate),
       threads_(options.threads),
-      room_(threads_.count()),
-      gemm_(room_.gemm()),
       parameters_(options.optimizer) {
-  if (inputs >= 1 && inputs <= kLargestWidth) return;
-  core::fail(SHARDREC_INVALID_ARGUMENT,
-             core::sentence("a stack of layers cannot have ", inputs, " inputs; 1 .. ",
-                            kLargestWidth, " is accepted"),
-             {.value = inputs, .limit = kLargestWidth + 1});
+  if (inputs < 1 || inputs > kLargestWidth) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("a stack of layers cannot have ", inputs, " inputs; 1 .. ",
+                              kLargestWidth, " is accepted"),
+               {.value = inputs, .limit = kLargestWidth + 1});
+  }
+  if (options.place.device < 0) {
+    room_.emplace(threads_.count());
+  } else {
+    device_ = std::make_unique<DeviceStack>(options.place, parameters_);
+  }
 }
 
 int64_t Mlp::outputs() const noexcept { return layers_.empty() ? inputs_ : layers_.back().outputs; }
@@ -46,14 +50,20 @@ void Mlp::add(const LayerShape& shape) {
   }
   check_shape(shape);
   const int64_t inputs = outputs();
+  fetch();
   layers_.reserve(layers_.size() + 1);
   weight_gradients_.reserve(weights_of(shape, inputs).count);
-  layers_.push_back(append_layer({.shape = shape,
-                                  .inputs = inputs,
-                                  .number = layers_.size(),
-                                  .previous = layers_.empty() ? nullptr : &layers_.back(),
-                                  .seed = seed_},
-                                 parameters_, threads_));
+  layers_.push_back(append_layer(
+      {.shape = shape,
+       .inputs = inputs,
+       .number = layers_.size(),
+       .previous = layers_.empty() ? nullptr : &layers_.back(),
+       .seed = seed_,
+       .memory = device_ == nullptr ? compute::cpu_memory() : device_->context.memory()},
+      parameters_, threads_));
+  if (device_ == nullptr) return;
+  const std::lock_guard lock(device_->mutex);
+  device_->host_is_newer = true;
   is_wide_ = is_wide_ || is_wide(shape, inputs);
 }
 
@@ -85,25 +95,28 @@ DropoutMask Mlp::mask_of(const Layer& layer) const noexcept {
           .factor = static_cast<float>(1 / (1 - rate))};
 }
 
-void Mlp::forward(const core::Matrix& input, const core::Matrix& output) {
+void Mlp::forward(const device::CallerMatrix& input, const device::CallerMatrix& output) {
   if (layers_.empty()) {
     core::fail(SHARDREC_INVALID_STATE, "the stack has no layer; add one before forward");
   }
-  require_shape(input, "input", input.rows, inputs_);
-  require_shape(output, "output", input.rows, outputs());
-  const core::Matrix in = with_blas_stride(input, "input");
-  const core::Matrix out = with_blas_stride(output, "output");
+  require_shape(input.rows, "input", input.rows.rows, inputs_);
+  require_shape(output.rows, "output", input.rows.rows, outputs());
+  const core::Matrix in = with_blas_stride(input.rows, "input");
+  const core::Matrix out = with_blas_stride(output.rows, "output");
 
   batch_ = -1;
   for (size_t l = 0; l < layers_.size(); ++l) {
     resize_for_forward(layers_[l], in.rows, keeps_output(l));
   }
   frozen_ = true;
-  input_ = in;
-  batch_ = in.rows;
   drops_ = training_ && has_dropout();
   forward_number_ = static_cast<uint32_t>(dropout_forwards_);
-  if (drops_) ++dropout_forwards_;
+  if (device_ != nullptr) {
+    forward_on_device({in, input.on_device}, {out, output.on_device});
+    return;
+  }
+  input_ = in;
+  batch_ = in.rows;
   const int64_t rows = tile_rows();
   threads_.parallel_for(tile_count(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
@@ -112,24 +125,32 @@ void Mlp::forward(const core::Matrix& input, const core::Matrix& output) {
   });
 }
 
+// All rows of the batch, but for the mask.
+ForwardRows Mlp::forward_rows(size_t l, const core::Matrix& output) const noexcept {
+  const Layer& layer = layers_[l];
+  ForwardRows all{.x = input_of(l), .y = output_of(l, output)};
+  if (layer.is(SHARDREC_LAYER_CROSS)) {
+    all.origin = input_of(layer.run);
+    all.product = matrix_of(layer.products, batch_, layer.inputs);
+    all.low = matrix_of(layer.low, batch_, layer.shape.rank);
+  }
+  if (layer.is(SHARDREC_LAYER_LAYER_NORM)) {
+    all.statistics = matrix_of(layer.statistics, batch_, 2).data;
+  }
+  return all;
+}
+
 void Mlp::forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept {
-  const auto rows = [&](const core::Matrix& of) { return rows_of(of, begin, end - begin); };
   for (size_t l = 0; l < layers_.size(); ++l) {
-    const Layer& layer = layers_[l];
-    const DropoutMask mask = mask_of(layer);
-    ForwardRows at{.x = rows(input_of(l)),
-                   .y = rows(output_of(l, output)),
-                   .mask = drops_ ? &mask : nullptr,
-                   .first_row = begin};
-    if (layer.is(SHARDREC_LAYER_CROSS)) {
-      at.origin = rows(input_of(layer.run));
-      at.product = rows(matrix_of(layer.products, batch_, layer.inputs));
-      at.low = rows(matrix_of(layer.low, batch_, layer.shape.rank));
+    const DropoutMask mask = mask_of(layers_[l]);
+    ForwardRows at = forward_rows(l, output);
+    for (core::Matrix* matrix : {&at.x, &at.y, &at.origin, &at.product, &at.low}) {
+      *matrix = rows_of(*matrix, begin, end - begin);
     }
-    if (layer.is(SHARDREC_LAYER_LAYER_NORM)) {
-      at.statistics = matrix_of(layer.statistics, batch_, 2).row(begin);
-    }
-    forward_layer(gemm_, values_of(layer, parameters_), at);
+    if (at.statistics != nullptr) at.statistics += 2 * begin;
+    if (drops_) at.mask = &mask;
+    at.first_row = begin;
+    forward_layer(room_->gemm(), values_of(layers_[l], parameters_.values()), at);
   }
   const size_t last = layers_.size() - 1;
   if (!keeps_output(last)) return;
@@ -144,16 +165,29 @@ void Mlp::set_listener(std::shared_ptr<GradientListener> listener) {
   if (listener_ != nullptr && !listener_->expired()) {
     core::fail(SHARDREC_INVALID_STATE, "the stack is in a set of DDP parameters already");
   }
+  if (device_ != nullptr) {
+    const std::lock_guard lock(device_->mutex);
+    device_->lend_gradients();
+  }
   listener_ = std::move(listener);
 }
 
-void Mlp::zero_gradients() { std::fill_n(parameters_.gradients(), parameters_.size(), 0.0F); }
+void Mlp::zero_gradients() {
+  std::fill_n(parameters_.gradients(), parameters_.size(), 0.0F);
+  if (device_ == nullptr) return;
+  const std::lock_guard lock(device_->mutex);
+  device_->zero_gradients();
+}
 
 void Mlp::step() {
   if (!has_gradients_) {
     core::fail(SHARDREC_INVALID_STATE, "step was called without a backward before it");
   }
-  parameters_.step(threads_);
+  if (device_ != nullptr) {
+    step_on_device();
+  } else {
+    parameters_.step(threads_);
+  }
 }
 
 }  // namespace shardrec::dense

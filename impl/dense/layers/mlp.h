@@ -4,18 +4,21 @@
 // is in cache: forward (forward.h), then gradients of activations (backward.h). Gradients of weight
 // matrices follow (weight_gradients.h). Bits do not depend on the number of threads. A step of a batch not
 // larger than one before allocates nothing.
+// On a device, all rows go through each layer at once (on_device.h); calls return when they have enqueued that.
+// The parameters live there, and the host has them when it asks.
 // Thread rule: one thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "core/memory.h"
 #include "core/tensor.h"
 #include "core/threads.h"
 #include "dense/gemm.h"
 #include "dense/layers/backward.h"
+#include "dense/layers/device_stack.h"
 #include "dense/layers/layer.h"
 #include "dense/layers/weight_gradients.h"
 #include "dense/parameters.h"
@@ -29,6 +32,7 @@ struct MlpOptions {
   uint64_t seed = 0;
   int threads = 1;
   bool accumulate = false;  // does backward add to the gradients?
+  device::ContextOptions place;
 };
 
 // Who wants to know of gradients while backward goes on.
@@ -48,7 +52,7 @@ class GradientListener {
 
 class Mlp {
  public:
-  // Throws INVALID_ARGUMENT, UNSUPPORTED (optimizer, GEMM plug-in).
+  // Throws INVALID_ARGUMENT, UNSUPPORTED (optimizer, plug-ins), OUT_OF_MEMORY; on a device DEVICE_ERROR.
   Mlp(int64_t inputs, const MlpOptions& options);
 
   // Throws INVALID_ARGUMENT, INVALID_STATE after the first forward, OUT_OF_MEMORY; then nothing has
@@ -63,8 +67,20 @@ class Mlp {
   std::vector<LayerShape> shapes() const;
   bool has_dropout() const noexcept;
 
+  // In the host's memory. Of a stack on a device, values, gradients and states are those of the last fetch().
   Parameters& parameters() noexcept { return parameters_; }
   const Parameters& parameters() const noexcept { return parameters_; }
+  // Of a stack on a device, the host gets values and states that the device has. Throws OUT_OF_MEMORY, DEVICE_ERROR.
+  void fetch();
+  // The device gets those of the host. Where it fails, the next call that needs them tells.
+  void publish() noexcept;
+
+  // The devices that callers' matrices may be on, and where an element of the parameters is, for them. Throw as
+  // fetch().
+  core::DeviceSet caller_devices() const noexcept;
+  float* values(int64_t offset);
+  float* gradients(int64_t offset);
+  float* state(int state, int64_t offset);
 
   // In training, which a stack is in at first, dropout layers drop elements of the next forwards.
   void set_training(bool training) noexcept { training_ = training; }
@@ -75,16 +91,24 @@ class Mlp {
   }
 
   // The input is read again by backward. Throws INVALID_STATE without layers, INVALID_ARGUMENT for
-  // shapes.
-  void forward(const core::Matrix& input, const core::Matrix& output);
+  // shapes; on a device DEVICE_ERROR, and INVALID_ARGUMENT where the caller's stream is none.
+  void forward(const device::CallerMatrix& input, const device::CallerMatrix& output);
+  void forward(const core::Matrix& input, const core::Matrix& output) {
+    forward({input, false}, {output, false});
+  }
 
   // Overwrites all gradients, or adds to them: each gets the bits that it would be overwritten
   // with, added in float32. Where it throws, they are as before. The input's are always
-  // overwritten; input_gradient.data null: not wanted.
-  void backward(const core::Matrix& output_gradient, const core::Matrix& input_gradient);
+  // overwritten; input_gradient.data null: not wanted. Throws as forward(); where a device fails, gradients
+  // are of no use.
+  void backward(const device::CallerMatrix& output_gradient,
+                const device::CallerMatrix& input_gradient);
+  void backward(const core::Matrix& output_gradient, const core::Matrix& input_gradient) {
+    backward({output_gradient, false}, {input_gradient, false});
+  }
 
   // Told from the last layer to the first. No layer is added afterwards. Throws INVALID_STATE where
-  // there is one that has not expired, or no layer.
+  // there is one that has not expired, or no layer; on a device as fetch().
   void set_listener(std::shared_ptr<GradientListener> listener);
 
   void zero_gradients();
@@ -110,7 +134,14 @@ class Mlp {
   // Of what its weights multiplied into: of a linear layer the gradient before its activation.
   core::Matrix product_gradient_of(size_t layer, const core::Matrix& last) const noexcept;
 
+  ForwardRows forward_rows(size_t layer, const core::Matrix& output) const noexcept;
   void forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept;
+  void forward_on_device(const device::CallerMatrix& input, const device::CallerMatrix& output);
+  void backward_on_device(const device::CallerMatrix& output_gradient,
+                          const device::CallerMatrix& input_gradient);
+  void step_on_device();
+  // Does a set of DDP parameters have the gradients, in the host's memory?
+  bool gradients_are_shared() const noexcept;
   // Layers of the range, those behind it being done.
   void backward_layers(const LayerRange& range, const core::Matrix& output_gradient,
                        const core::Matrix& input_gradient);
@@ -118,16 +149,18 @@ class Mlp {
                      const core::Matrix& input_gradient) const noexcept;
   BackwardRows backward_rows(size_t layer, const core::Matrix& output_gradient,
                              const core::Matrix& input_gradient) const noexcept;
-  void add_weight_gradients(size_t layer, const core::Matrix& output_gradient);
+  // of weights_of() the layer; target: of all gradients.
+  WeightGradient weight_gradient(size_t layer, size_t weight, const core::Matrix& output_gradient,
+                                 float* target) const noexcept;
   void tell_ready(const LayerRange& range);
 
   int64_t inputs_;
   uint64_t seed_;
   bool accumulate_;
   core::Threads threads_;
-  GemmRoom room_;
-  const Gemm& gemm_;
+  std::optional<GemmRoom> room_;  // on the CPU
   Parameters parameters_;
+  std::unique_ptr<DeviceStack> device_;  // null: on the CPU
   std::vector<Layer> layers_;
   WeightGradients weight_gradients_;
   bool is_wide_ = false;  // some layer is

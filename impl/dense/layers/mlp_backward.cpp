@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kPart = int64_t{1} << 18;  // floats of gradients that are told of as they come
 
-float* floats_of(const core::Scratch& scratch) noexcept { return matrix_of(scratch, 0, 0).data; }
+float* floats_of(const compute::Buffer& buffer) noexcept { return matrix_of(buffer, 0, 0).data; }
 
 }  // namespace
 
@@ -26,16 +26,20 @@ core::Matrix Mlp::product_gradient_of(size_t layer, const core::Matrix& last) co
 }
 
 GradientBatch Mlp::gradient_batch() const noexcept {
-  return {.rows = batch_, .is_wide = is_wide_, .accumulate = accumulate_};
+  return {.rows = batch_,
+          .is_wide = is_wide_,
+          .accumulate = accumulate_,
+          .is_whole = device_ != nullptr};
 }
 
-void Mlp::backward(const core::Matrix& output_gradient, const core::Matrix& input_gradient) {
+void Mlp::backward(const device::CallerMatrix& output_gradient,
+                   const device::CallerMatrix& input_gradient) {
   if (batch_ < 0) {
     core::fail(SHARDREC_INVALID_STATE, "backward was called without a forward before it");
   }
-  require_shape(output_gradient, "output_gradient", batch_, outputs());
-  const core::Matrix dy = with_blas_stride(output_gradient, "output_gradient");
-  core::Matrix dx = input_gradient;
+  require_shape(output_gradient.rows, "output_gradient", batch_, outputs());
+  const core::Matrix dy = with_blas_stride(output_gradient.rows, "output_gradient");
+  core::Matrix dx = input_gradient.rows;
   if (dx.data != nullptr) {
     require_shape(dx, "input_gradient", batch_, inputs_);
     dx = with_blas_stride(dx, "input_gradient");
@@ -50,6 +54,12 @@ void Mlp::backward(const core::Matrix& output_gradient, const core::Matrix& inpu
 
   for (size_t l = 0; l < layers_.size(); ++l) {
     resize_for_backward(layers_[l], gradient_batch(), tile_count(), keeps_output(l));
+  }
+  if (device_ != nullptr) {
+    backward_on_device({dy, output_gradient.on_device}, {dx, input_gradient.on_device});
+    has_gradients_ = true;
+    tell_ready({.begin = 0, .end = layers_.size()});
+    return;
   }
   // Where somebody wants gradients as they come, they come in parts that are worth sending.
   size_t end = layers_.size();
@@ -73,8 +83,13 @@ void Mlp::backward_layers(const LayerRange& range, const core::Matrix& output_gr
   });
 
   weight_gradients_.start(gradient_batch());
-  for (size_t l = range.begin; l < range.end; ++l) add_weight_gradients(l, output_gradient);
-  weight_gradients_.compute(gemm_, threads_);
+  for (size_t l = range.begin; l < range.end; ++l) {
+    const size_t weights = weights_of(layers_[l].shape, layers_[l].inputs).count;
+    for (size_t w = 0; w < weights; ++w) {
+      weight_gradients_.add(weight_gradient(l, w, output_gradient, parameters_.gradients()));
+    }
+  }
+  weight_gradients_.compute(room_->gemm(), threads_);
   for (size_t l = range.begin; l < range.end; ++l) {
     const Layer& layer = layers_[l];
     if (layer.sums == 0) continue;
@@ -103,7 +118,7 @@ void Mlp::backward_tile(int64_t tile, const LayerRange& range, const core::Matri
     if (at.statistics != nullptr) at.statistics += 2 * begin;
     if (drops_) at.mask = &mask;
     at.first_row = begin;
-    backward_layer(gemm_, values_of(layer, parameters_), at);
+    backward_layer(room_->gemm(), values_of(layer, parameters_.values()), at);
   }
 }
 
@@ -130,23 +145,20 @@ BackwardRows Mlp::backward_rows(size_t l, const core::Matrix& output_gradient,
   return all;
 }
 
-void Mlp::add_weight_gradients(size_t l, const core::Matrix& output_gradient) {
+WeightGradient Mlp::weight_gradient(size_t l, size_t w, const core::Matrix& output_gradient,
+                                    float* target) const noexcept {
   const Layer& layer = layers_[l];
   const int64_t rank = layer.shape.rank;
-  const WeightShapes weights = weights_of(layer.shape, layer.inputs);
-  for (size_t w = 0; w < weights.count; ++w) {
-    const WeightShape& weight = weights.shapes[w];
-    WeightGradient gradient{
-        .dz = product_gradient_of(l, output_gradient),
-        .x = input_of(l),
-        .target = parameters_.gradients(layer.offsets[static_cast<size_t>(weight.role)])};
-    if (weight.role == Role::kDown) gradient.dz = matrix_of(layer.low_gradients, batch_, rank);
-    if (weight.role == Role::kWeight && rank != 0) gradient.x = matrix_of(layer.low, batch_, rank);
-    if (partial_floats(weight, gradient_batch()) != 0) {
-      gradient.partials = floats_of(layer.partials[w]);
-    }
-    weight_gradients_.add(gradient);
+  const WeightShape weight = weights_of(layer.shape, layer.inputs).shapes[w];
+  WeightGradient gradient{.dz = product_gradient_of(l, output_gradient),
+                          .x = input_of(l),
+                          .target = target + layer.offsets[static_cast<size_t>(weight.role)]};
+  if (weight.role == Role::kDown) gradient.dz = matrix_of(layer.low_gradients, batch_, rank);
+  if (weight.role == Role::kWeight && rank != 0) gradient.x = matrix_of(layer.low, batch_, rank);
+  if (partial_floats(weight, gradient_batch()) != 0) {
+    gradient.partials = floats_of(layer.partials[w]);
   }
+  return gradient;
 }
 
 void Mlp::tell_ready(const LayerRange& range) {

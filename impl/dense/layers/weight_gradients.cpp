@@ -32,8 +32,9 @@ WeightShape shape_of(const WeightGradient& gradient) noexcept {
 }  // namespace
 
 WeightCut cut_weight(const WeightShape& shape, const GradientBatch& batch) noexcept {
-  const int64_t most =
-      std::clamp(kMostPartials / (shape.inputs * shape.outputs), int64_t{1}, kMostChunks);
+  const int64_t most = batch.is_whole ? 1
+                                      : std::clamp(kMostPartials / (shape.inputs * shape.outputs),
+                                                   int64_t{1}, kMostChunks);
   const int64_t wanted = std::clamp((batch.rows + kChunkRows - 1) / kChunkRows, int64_t{1}, most);
   WeightCut cut;
   cut.rows = std::max<int64_t>((batch.rows + wanted - 1) / wanted, 1);

@@ -20,6 +20,7 @@ struct GradientBatch {
   int64_t rows = 0;
   bool is_wide = false;     // some layer of the stack is
   bool accumulate = false;  // gradients are added to
+  bool is_whole = false;    // rows are not cut: a device multiplies
 };
 
 // How the rows of a batch and those of W are cut.

@@ -135,11 +135,50 @@ func (v *View) Shape() []int {
 	return shape
 }
 
-// Elements is the memory of a compact view, whose elements are of T.
-func Elements[T any](v *View) []T {
+// Elements is the memory of a compact view on the CPU, whose elements are of T.
+func Elements[T any](v *View) []T { return unsafe.Slice((*T)(v.data), v.Count()) }
+
+// Count is the number of elements.
+func (v *View) Count() int {
 	count := int64(1)
 	for _, size := range v.shape[:v.ndim] {
 		count *= size
 	}
-	return unsafe.Slice((*T)(v.data), count)
+	return int(count)
+}
+
+// CopyOut copies the elements of a compact view to as many of their own type; owner: whose memory it is.
+func CopyOut[T any](v *View, owner *Handle, to []T) error {
+	if v.deviceType == deviceCPU {
+		copy(to, Elements[T](v))
+		return nil
+	}
+	if err := settle(owner); err != nil {
+		return err
+	}
+	return Tensor_copy(v.over(unsafe.Pointer(unsafe.SliceData(to))), v.Tensor(owner), 0)
+}
+
+// CopyIn overwrites them.
+func CopyIn[T any](v *View, owner *Handle, from []T) error {
+	if v.deviceType == deviceCPU {
+		copy(Elements[T](v), from)
+		return nil
+	}
+	if err := settle(owner); err != nil {
+		return err
+	}
+	return Tensor_copy(v.Tensor(owner), v.over(unsafe.Pointer(unsafe.SliceData(from))), 0)
+}
+
+// settle returns when the device does nothing with the parameters of a stack, whose views alone are on devices.
+func settle(stack *Handle) error {
+	var value, gradient View
+	return Mlp_parameter(stack, 0, &value, &gradient)
+}
+
+// over is a tensor of the same dtype and shape over memory of Go's.
+func (v View) over(data unsafe.Pointer) Tensor {
+	v.data, v.deviceType, v.deviceID = nil, deviceCPU, 0
+	return withLayout(data, v, nil)
 }

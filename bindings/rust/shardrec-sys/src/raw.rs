@@ -90,7 +90,7 @@ pub const SHARDREC_CAPABILITY_ENGINE: shardrec_capability = shardrec_capability(
 pub const SHARDREC_CAPABILITY_DEVICE: shardrec_capability = shardrec_capability(1);
 /// kernels for an instruction set: "scalar", "avx2" and so on
 pub const SHARDREC_CAPABILITY_CPU_TARGET: shardrec_capability = shardrec_capability(2);
-/// the GEMM plug-in of layers: "openblas"
+/// a GEMM plug-in of layers: "openblas", "cublas" (CUDA)
 pub const SHARDREC_CAPABILITY_DENSE: shardrec_capability = shardrec_capability(3);
 const _: () = assert!(core::mem::size_of::<shardrec_capability>() == 4);
 
@@ -483,7 +483,7 @@ pub const SHARDREC_OPTION_FORWARD_COMPRESSION: shardrec_option = shardrec_option
 pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_option(408);
 /// i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and no exchange is compressed, else 0; the same on all ranks
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
-/// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none
+/// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h
 pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 /// i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. Both are UNSUPPORTED with a DEVICE other than the CPU. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of weights of ids (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
@@ -517,6 +517,8 @@ pub const SHARDREC_OPTION_DDP_STEP_IN_BACKWARD: shardrec_option = shardrec_optio
 pub const SHARDREC_OPTION_DDP_THREAD: shardrec_option = shardrec_option(610);
 /// i64, 0 or 1; 1: shardrec_mlp_backward adds to the gradients of the parameters; default 0
 pub const SHARDREC_OPTION_ACCUMULATE_GRADIENTS: shardrec_option = shardrec_option(700);
+/// i64, the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being captured: what a stack or an interaction on a device does takes place in its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU. Since 0.2
+pub const SHARDREC_OPTION_STREAM: shardrec_option = shardrec_option(701);
 /// i64, shardrec_placement; default INTRA_NODE_SYNC
 pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
 /// i64, shardrec_engine; default: as the environment says; for shardrec_comm_create_from_env
@@ -1492,6 +1494,8 @@ extern "C" {
     /// "cpu_targets"        array of texts: instruction sets of this machine, "scalar", "avx2" and so on
     /// "cpu_target"         text: the one in use
     /// "dense"              text or null: the GEMM plug-in, "openblas"; null when it is not installed
+    /// "dense_cuda"         text or null: that of layers on CUDA devices, "cublas"; null when it, or NVIDIA's
+    ///                      library, is not installed. Since 0.2
     /// The CUDA plug-in is loaded where it is installed; no device is used. The environment variable
     /// SHARDREC_CPU_TARGET forces a lower instruction set (read once, at the first use). Where it names none of
     /// cpu_targets, this call and those that make collections, layers and profiles get INVALID_ARGUMENT.
@@ -2359,8 +2363,9 @@ extern "C" {
     /// to +-MAX_GRADIENT where that is set. Up to rounding these are PyTorch's SGD (dampening 0, not
     /// Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
     /// block of 16384 elements, added up in float64 by ascending block.
-    /// out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
-    /// sentence names the package), OUT_OF_MEMORY. Since 0.1.
+    /// DEVICE, DEVICE_WAIT and STREAM say where it computes.
+    /// out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (a plug-in or its library is missing;
+    /// the sentence names the package), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn shardrec_mlp_create(inputs: i64, options: *const shardrec_options, out: *mut *mut shardrec_mlp) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_mlp_destroy(mlp: *mut *mut shardrec_mlp);
@@ -2392,8 +2397,9 @@ extern "C" {
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
     pub fn shardrec_mlp_info(mlp: *const shardrec_mlp, out: *mut shardrec_layers) -> shardrec_status;
     /// Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
-    /// layer is added; each may be NULL. Write through them to set values. To train
-    /// data-parallel: shardrec_ddp_add_mlp.
+    /// layer is added; each may be NULL. Write through them to set values. Of a stack on a device they are
+    /// there (shardrec_tensor_copy reads and writes them from the host), and the call returns when the device
+    /// does nothing with them any more. To train data-parallel: shardrec_ddp_add_mlp.
     /// Errors: as shardrec_mlp_info; NOT_FOUND. Since 0.1.
     pub fn shardrec_mlp_parameter(mlp: *mut shardrec_mlp, index: i32, out_parameter: *mut shardrec_tensor, out_gradient: *mut shardrec_tensor) -> shardrec_status;
     /// A view of an optimizer state of parameter `index`, shaped as it; valid as shardrec_mlp_parameter's.
@@ -2426,8 +2432,8 @@ extern "C" {
     /// since. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
     pub fn shardrec_mlp_set_f64(mlp: *mut shardrec_mlp, setting: shardrec_mlp_setting, value: f64) -> shardrec_status;
     /// Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
-    /// features \>= 0, dim \>= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
-    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    /// features \>= 0, dim \>= 1. options: kind MLP (threads, DEVICE, DEVICE_WAIT, STREAM) or NULL. out: owned
+    /// by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED, OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn shardrec_interaction_create(features: i64, dim: i64, options: *const shardrec_options, out: *mut *mut shardrec_interaction) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_interaction_destroy(interaction: *mut *mut shardrec_interaction);

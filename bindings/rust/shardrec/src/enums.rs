@@ -183,7 +183,7 @@ pub enum Capability {
     Device,
     /// `SHARDREC_CAPABILITY_CPU_TARGET`: kernels for an instruction set: "scalar", "avx2" and so on.
     CpuTarget,
-    /// `SHARDREC_CAPABILITY_DENSE`: the GEMM plug-in of layers: "openblas".
+    /// `SHARDREC_CAPABILITY_DENSE`: a GEMM plug-in of layers: "openblas", "cublas" (CUDA).
     Dense,
 }
 
@@ -1298,7 +1298,7 @@ pub enum OptionKey {
     /// on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
     /// is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
     /// depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the
-    /// CPU. The CPU on all ranks, or on none.
+    /// CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
     Device,
     /// `SHARDREC_OPTION_NON_FINITE`: i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all
     /// ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
@@ -1354,6 +1354,11 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_ACCUMULATE_GRADIENTS`: i64, 0 or 1; 1: [`MlpPass::backward`](crate::MlpPass::backward) adds to the gradients of the
     /// parameters; default 0.
     AccumulateGradients,
+    /// `SHARDREC_OPTION_STREAM`: i64, the value of a cudaStream_t of the DEVICE, which lives as long as the handle
+    /// and is not being captured: what a stack or an interaction on a device does takes place in its order; default
+    /// 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU.
+    /// Since 0.2.
+    Stream,
     /// `SHARDREC_OPTION_PLACEMENT`: i64, shardrec_placement; default INTRA_NODE_SYNC.
     Placement,
     /// `SHARDREC_OPTION_ENGINE`: i64, shardrec_engine; default: as the environment says; for
@@ -1466,6 +1471,7 @@ impl OptionKey {
             OptionKey::DdpStepInBackward => sys::SHARDREC_OPTION_DDP_STEP_IN_BACKWARD,
             OptionKey::DdpThread => sys::SHARDREC_OPTION_DDP_THREAD,
             OptionKey::AccumulateGradients => sys::SHARDREC_OPTION_ACCUMULATE_GRADIENTS,
+            OptionKey::Stream => sys::SHARDREC_OPTION_STREAM,
             OptionKey::Placement => sys::SHARDREC_OPTION_PLACEMENT,
             OptionKey::Engine => sys::SHARDREC_OPTION_ENGINE,
             OptionKey::CommSetupSeconds => sys::SHARDREC_OPTION_COMM_SETUP_SECONDS,
@@ -1544,6 +1550,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_DDP_STEP_IN_BACKWARD => Some(OptionKey::DdpStepInBackward),
             sys::SHARDREC_OPTION_DDP_THREAD => Some(OptionKey::DdpThread),
             sys::SHARDREC_OPTION_ACCUMULATE_GRADIENTS => Some(OptionKey::AccumulateGradients),
+            sys::SHARDREC_OPTION_STREAM => Some(OptionKey::Stream),
             sys::SHARDREC_OPTION_PLACEMENT => Some(OptionKey::Placement),
             sys::SHARDREC_OPTION_ENGINE => Some(OptionKey::Engine),
             sys::SHARDREC_OPTION_COMM_SETUP_SECONDS => Some(OptionKey::CommSetupSeconds),

@@ -2,10 +2,12 @@
 
 use shardrec_sys as sys;
 
-use crate::enums::{Activation, Dtype, ErrorKind, LayerKind, MlpSetting};
+use crate::enums::{Activation, Dtype, ErrorKind, LayerKind, MlpSetting, OptionKey};
 use crate::error::{c_text, check, refusal, Result};
 use crate::handles::{Checkpoint, Interaction, Mlp};
 use crate::memory::copied;
+use crate::option_types::MlpOptions;
+use crate::options::Value;
 use crate::tensor::{View, ViewMut};
 
 // SAFETY of every call below: handles are tickets of any value; tensors, texts and out-parameters outlive
@@ -26,6 +28,20 @@ pub struct Parameter {
 pub struct MlpPass<'a> {
     mlp: &'a mut Mlp,
     input: View<'a>,
+}
+
+impl MlpOptions {
+    /// STREAM: the value of a cudaStream_t of the device, in whose order a stack or an interaction works there; default 0,
+    /// the legacy default stream. Not looked at on the CPU. Since 0.2.
+    ///
+    /// # Safety
+    /// It is such a stream, not being captured, that lives as long as what is made with these options, and no memory that is
+    /// worked on in its order is dropped before that is over.
+    #[must_use]
+    pub unsafe fn stream(mut self, stream: i64) -> Self {
+        self.0.set(OptionKey::Stream, Value::Integer(stream));
+        self
+    }
 }
 
 impl Mlp {
@@ -83,8 +99,7 @@ impl Mlp {
     pub fn parameter(&self, index: i32) -> Result<Parameter> {
         let (value, gradient) = self.views(index)?;
         // SAFETY: compact views of f32 that live as long as the stack has no other layer.
-        let copy = |view: &sys::shardrec_tensor| unsafe { copied(view.data.cast(), elements(view)) };
-        Ok(Parameter { value: copy(&value), gradient: copy(&gradient) })
+        unsafe { Ok(Parameter { value: floats_of(&value)?, gradient: floats_of(&gradient)? }) }
     }
 
     /// Writes a parameter: as many values as it has elements.
@@ -94,9 +109,8 @@ impl Mlp {
             let text = format!("{} values for {} elements", values.len(), elements(&value));
             return Err(refusal(ErrorKind::InvalidArgument, text));
         }
-        // SAFETY: as in parameter; nobody else has the stack.
-        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), value.data.cast(), values.len()) };
-        Ok(())
+        // SAFETY: as in parameter; nobody else has the stack; what is copied from is only read.
+        check(unsafe { sys::shardrec_tensor_copy(&value, &here(&value, values.as_ptr().cast_mut()), 0) })
     }
 
     /// An optimizer state of a parameter, 0 or 1, copied, row after row.
@@ -104,7 +118,7 @@ impl Mlp {
         let mut view = empty();
         check(unsafe { sys::shardrec_mlp_state(self.0, index, state, &mut view) })?;
         // SAFETY: as in parameter.
-        Ok(unsafe { copied(view.data.cast(), elements(&view)) })
+        unsafe { floats_of(&view) }
     }
 
     fn views(&self, index: i32) -> Result<(sys::shardrec_tensor, sys::shardrec_tensor)> {
@@ -189,6 +203,31 @@ fn layer_of(kind: LayerKind) -> sys::shardrec_layer {
 pub(crate) fn empty() -> sys::shardrec_tensor {
     // SAFETY: plain numbers and a pointer, for all of which zero is a value.
     unsafe { std::mem::zeroed() }
+}
+
+/// The tensor with its elements in this memory of the host's.
+fn here(view: &sys::shardrec_tensor, data: *mut f32) -> sys::shardrec_tensor {
+    sys::shardrec_tensor {
+        data: data.cast(),
+        device_type: sys::SHARDREC_DEVICE_CPU.0 as i32,
+        device_id: 0,
+        ..*view
+    }
+}
+
+/// A copy of the elements of a compact view, on the host or on a device.
+///
+/// # Safety
+/// It is of f32, and stays allocated meanwhile.
+unsafe fn floats_of(view: &sys::shardrec_tensor) -> Result<Vec<f32>> {
+    if view.device_type == sys::SHARDREC_DEVICE_CPU.0 as i32 {
+        // SAFETY: what this function asks for.
+        return Ok(unsafe { copied(view.data.cast(), elements(view)) });
+    }
+    let mut floats = vec![0f32; elements(view)];
+    // SAFETY: as many elements as the view has.
+    check(unsafe { sys::shardrec_tensor_copy(&here(view, floats.as_mut_ptr()), view, 0) })?;
+    Ok(floats)
 }
 
 pub(crate) fn elements(view: &sys::shardrec_tensor) -> usize {

@@ -41,6 +41,8 @@ pub struct Available {
 /// "cpu_targets"        array of texts: instruction sets of this machine, "scalar", "avx2" and so on
 /// "cpu_target"         text: the one in use
 /// "dense"              text or null: the GEMM plug-in, "openblas"; null when it is not installed
+/// "dense_cuda"         text or null: that of layers on CUDA devices, "cublas"; null when it, or NVIDIA's
+///                      library, is not installed. Since 0.2
 /// The CUDA plug-in is loaded where it is installed; no device is used. The environment variable
 /// SHARDREC_CPU_TARGET forces a lower instruction set (read once, at the first use). Where it names none of
 /// cpu_targets, this call and those that make collections, layers and profiles get INVALID_ARGUMENT.
@@ -1356,8 +1358,9 @@ impl Mlp {
     /// to +-MAX_GRADIENT where that is set. Up to rounding these are PyTorch's SGD (dampening 0, not
     /// Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
     /// block of 16384 elements, added up in float64 by ascending block.
-    /// Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
-    /// sentence names the package), OUT_OF_MEMORY. Since 0.1.
+    /// DEVICE, DEVICE_WAIT and STREAM say where it computes.
+    /// Errors: INVALID_ARGUMENT, UNSUPPORTED (a plug-in or its library is missing;
+    /// the sentence names the package), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn new(inputs: i64, options: Option<&MlpOptions>) -> Result<Mlp> {
         with(options.map(|o| &o.0), |made| Mlp::made_by(|out| unsafe { sys::shardrec_mlp_create(inputs, made, out) }))
     }
@@ -1391,8 +1394,7 @@ impl Mlp {
 
 impl Interaction {
     /// Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
-    /// features \>= 0, dim \>= 1. options: kind MLP (threads) or None.
-    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    /// features \>= 0, dim \>= 1. options: kind MLP (threads, DEVICE, DEVICE_WAIT, STREAM) or None. Errors: INVALID_ARGUMENT, UNSUPPORTED, OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn new(features: i64, dim: i64, options: Option<&MlpOptions>) -> Result<Interaction> {
         with(options.map(|o| &o.0), |made| Interaction::made_by(|out| unsafe { sys::shardrec_interaction_create(features, dim, made, out) }))
     }

@@ -405,7 +405,7 @@ impl CollectionOptions {
     /// device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed,
     /// INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it.
     /// Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU
-    /// on all ranks, or on none.
+    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
     #[must_use]
     pub fn device(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Device, Value::Integer(value));
@@ -732,6 +732,26 @@ impl MlpOptions {
     #[must_use]
     pub fn threads(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Threads, Value::Integer(value));
+        self
+    }
+
+    /// DEVICE: in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA
+    /// device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed,
+    /// INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it.
+    /// Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU
+    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+    #[must_use]
+    pub fn device(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Device, Value::Integer(value));
+        self
+    }
+
+    /// DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not
+    /// the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do
+    /// (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2.
+    #[must_use]
+    pub fn device_wait(mut self, value: DeviceWait) -> Self {
+        self.0.set(OptionKey::DeviceWait, Value::Integer(value.value()));
         self
     }
 

@@ -160,3 +160,41 @@ fn a_step_with_tensors_on_a_device() {
     assert!(cpu.output[0] != 0.0 && cpu.of_weights[4] != 0.0);
     assert_eq!(cpu, train(true));
 }
+
+#[test]
+fn a_stack_on_a_device() {
+    if let Err(e) = Memory::new(DeviceType::Cuda, 0, 64) {
+        assert!(std::env::var_os("SHARDREC_TEST_DEVICE").is_none(), "{e}");
+        eprintln!("skipped: {e}");
+        return;
+    }
+    const BATCH: usize = 5;
+    const INPUTS: usize = 3;
+    let train = |device: i64| {
+        // SAFETY: the legacy default stream.
+        let options =
+            unsafe { MlpOptions::new().optimizer(Optimizer::Adam).seed(3).device(device).stream(0) };
+        let mut mlp = Mlp::new(INPUTS as i64, Some(&options)).unwrap();
+        mlp.add_linear(4, Activation::Relu).unwrap();
+        mlp.add_cross(2).unwrap();
+        mlp.add_linear(1, Activation::None).unwrap();
+        mlp.set_parameter(1, &[0.5, -0.25, 0.125, 1.0]).unwrap();
+        let x: Vec<f32> = (0..BATCH * INPUTS).map(|i| (i % 7) as f32 - 3.0).collect();
+        let mut y = [0f32; BATCH];
+        for _ in 0..3 {
+            let to = ViewMut::matrix(&mut y, BATCH, 1);
+            let pass = mlp.forward(View::matrix(&x, BATCH, INPUTS), to).unwrap();
+            pass.backward(View::matrix(&[1f32, -1.0, 0.5, 2.0, -0.25], BATCH, 1), None).unwrap();
+            mlp.step().unwrap();
+        }
+        let mut all = y.to_vec();
+        all.extend(mlp.parameter(0).unwrap().value);
+        all.extend(mlp.parameter(0).unwrap().gradient);
+        all.extend(mlp.state(0, 1).unwrap());
+        all
+    };
+    let (cpu, device) = (train(-1), train(0));
+    assert!(cpu.iter().zip(&device).all(|(a, b)| (a - b).abs() < 1e-4), "{cpu:?} {device:?}");
+    let nowhere = MlpOptions::new().device(99);
+    assert_eq!(kind(Mlp::new(3, Some(&nowhere))), Some(ErrorKind::InvalidArgument));
+}

@@ -250,6 +250,11 @@ class MlpOptions : public detail::OptimizerOf<MlpOptions, SHARDREC_OPTIONS_MLP> 
   MlpOptions &accumulate_gradients(bool on) {
     return with(SHARDREC_OPTION_ACCUMULATE_GRADIENTS, on);
   }
+  MlpOptions &device(int64_t number) { return with(SHARDREC_OPTION_DEVICE, number); }
+  MlpOptions &device_wait(const Choice<shardrec_device_wait> &wait) {
+    return with(SHARDREC_OPTION_DEVICE_WAIT, wait);
+  }
+  MlpOptions &stream(int64_t stream) { return with(SHARDREC_OPTION_STREAM, stream); }
 };
 
 class MeshOptions : public detail::OptionsOf<MeshOptions, SHARDREC_OPTIONS_MESH> {

@@ -27,6 +27,7 @@ public final class DeviceTest {
     }
     misuseIsRefused(there);
     stepsAreEqual();
+    stacksAreAlike();
     check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
     System.out.println("java: ok");
   }
@@ -92,6 +93,36 @@ public final class DeviceTest {
     }
     memory.close();
     fails(Status.INVALID_HANDLE, "this Memory is closed", () -> ShardRec.tensorCopy(Tensor.vector(two), tensor, 0));
+  }
+
+  static void stacksAreAlike() {
+    float[] cpu = trained(-1), device = trained(0);
+    for (int i = 0; i < cpu.length; ++i) check(Math.abs(cpu[i] - device[i]) < 1e-4, i + ": " + cpu[i] + ", " + device[i]);
+    fails(Status.INVALID_ARGUMENT, "device 99 does not exist", () -> new Mlp(3, new MlpOptions().device(99)));
+  }
+
+  /** The outputs of a stack that was trained there, and its first weights. */
+  static float[] trained(int device) {
+    int batch = 5, inputs = 3;
+    try (Mlp mlp = new Mlp(inputs, new MlpOptions().optimizer(Optimizer.ADAM).seed(3).device(device))) {
+      mlp.addLinear(4, Activation.RELU);
+      mlp.addCross(2);
+      mlp.addLinear(1, Activation.NONE);
+      FloatBuffer x = Tensor.floats(batch * inputs), y = Tensor.floats(batch), weights = Tensor.floats(4 * inputs);
+      for (int i = 0; i < batch * inputs; ++i) x.put(i, i % 7 - 3);
+      for (int step = 0; step < 3; ++step) {
+        mlp.forward(Tensor.matrix(x, batch, inputs), Tensor.matrix(y, batch, 1));
+        mlp.backward(Tensor.matrix(y, batch, 1), null);
+        mlp.step();
+      }
+      Tensor weight = mlp.parameter(0).value();
+      check(weight.deviceType() == (device < 0 ? DeviceType.CPU : DeviceType.CUDA), "where parameters are");
+      ShardRec.tensorCopy(Tensor.matrix(weights, 4, inputs), weight, 0);
+      float[] all = new float[batch + 4 * inputs];
+      y.get(0, all, 0, batch);
+      weights.get(0, all, batch, 4 * inputs);
+      return all;
+    }
   }
 
   /** What a step leaves. */

@@ -1,0 +1,78 @@
+// What a stack of layers has of the device that it is on.
+//
+// Thread rule: who holds the mutex. A set of DDP parameters asks for the host's copies, and gives them back, while
+// another thread may be in a call of the stack.
+#pragma once
+
+#include <mutex>
+
+#include "dense/device/caller_matrices.h"
+#include "dense/device/context.h"
+#include "dense/device/gemm.h"
+#include "dense/device/parameters.h"
+#include "dense/layers/on_device.h"
+#include "dense/parameters.h"
+
+namespace shardrec::dense {
+
+struct DeviceStack {
+  // Throws as the context and device::Gemm do. The host's parameters outlive it.
+  DeviceStack(const device::ContextOptions& options, const Parameters& host)
+      : context(options), gemm(context.shared_stream()), parameters(context, host) {}
+
+  DeviceOperations operations() noexcept { return {context.stream(), gemm}; }
+
+  // What the host's gradients are since the device's were computed goes to the device.
+  void receive_gradients() {
+    if (!host_gradients_are_newer) return;
+    context.follow_caller();
+    parameters.upload_gradients();
+    host_gradients_are_newer = false;
+  }
+  // The host's gradients are the device's, and may change there.
+  void lend_gradients() {
+    receive();
+    context.follow_caller();
+    parameters.download_gradients();
+    host_gradients_are_newer = true;
+  }
+
+  // The device has the parameters of the host from now on, if it does not. Throws OUT_OF_MEMORY, DEVICE_ERROR.
+  void receive() {
+    if (!host_is_newer) return;
+    context.follow_caller();
+    parameters.upload();
+    host_is_newer = false;
+  }
+  // The same, and nothing that is enqueued touches them any more.
+  void settle() {
+    receive();
+    context.wait();
+  }
+  // The host has those of the device.
+  void send_back() {
+    if (host_is_newer) return;
+    context.follow_caller();
+    parameters.download();
+  }
+
+  void zero_gradients() {
+    receive();
+    context.follow_caller();
+    device::fill(context.stream(), parameters.gradients(), 0, parameters.size());
+    context.hold_up_caller();
+  }
+
+  std::mutex mutex;
+  device::Context context;
+  device::Gemm gemm;
+  device::DeviceParameters parameters;
+  device::HostMatrix input{context};
+  device::HostMatrix output{context};
+  device::HostMatrix output_gradient{context};
+  device::HostMatrix input_gradient{context};
+  bool host_is_newer = true;  // its parameters have changed behind the last receive()
+  bool host_gradients_are_newer = false;
+};
+
+}  // namespace shardrec::dense

@@ -1,0 +1,123 @@
+// A stack on a device: what Mlp's calls do there.
+#include "dense/layers/mlp.h"
+
+namespace shardrec::dense {
+
+void Mlp::fetch() {
+  if (device_ == nullptr) return;
+  const std::lock_guard lock(device_->mutex);
+  device_->send_back();
+}
+
+void Mlp::publish() noexcept {
+  if (device_ == nullptr) return;
+  const std::lock_guard lock(device_->mutex);
+  device_->host_is_newer = true;
+  try {
+    device_->receive();
+  } catch (...) {  // the host stays newer
+    return;
+  }
+}
+
+core::DeviceSet Mlp::caller_devices() const noexcept {
+  return device_ == nullptr ? core::kHostOnly : core::DeviceSet{.cuda = device_->context.device()};
+}
+
+float* Mlp::values(int64_t offset) {
+  if (device_ == nullptr) return parameters_.values(offset);
+  const std::lock_guard lock(device_->mutex);
+  device_->settle();
+  return device_->parameters.values(offset);
+}
+
+float* Mlp::gradients(int64_t offset) {
+  if (device_ == nullptr) return parameters_.gradients(offset);
+  const std::lock_guard lock(device_->mutex);
+  device_->settle();
+  return device_->parameters.gradients(offset);
+}
+
+float* Mlp::state(int state, int64_t offset) {
+  if (device_ == nullptr) return parameters_.state(state, offset);
+  const std::lock_guard lock(device_->mutex);
+  device_->settle();
+  return device_->parameters.state(state, offset);
+}
+
+bool Mlp::gradients_are_shared() const noexcept {
+  return listener_ != nullptr && !listener_->expired();
+}
+
+void Mlp::forward_on_device(const device::CallerMatrix& input, const device::CallerMatrix& output) {
+  const std::lock_guard lock(device_->mutex);
+  device_->receive();
+  device::CallerMatrices given(device_->context);
+  input_ = given.read(input, device_->input);
+  const core::Matrix out = given.write(output, device_->output);
+  batch_ = input.rows.rows;
+  try {
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      const DropoutMask mask = mask_of(layers_[l]);
+      ForwardRows rows = forward_rows(l, out);
+      if (drops_) rows.mask = &mask;
+      forward_layer(device_->operations(), values_of(layers_[l], device_->parameters.values()),
+                    rows);
+    }
+    const size_t last = layers_.size() - 1;
+    if (keeps_output(last)) {
+      device::copy_rows(device_->context.stream(), output_of(last, out), out);
+    }
+    given.done();
+  } catch (...) {
+    batch_ = -1;
+    throw;
+  }
+}
+
+void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
+                             const device::CallerMatrix& input_gradient) {
+  const std::lock_guard lock(device_->mutex);
+  device_->receive();
+  if (accumulate_) device_->receive_gradients();
+  device::CallerMatrices given(device_->context);
+  const core::Matrix dy = given.read(output_gradient, device_->output_gradient);
+  const core::Matrix dx = given.write(input_gradient, device_->input_gradient);
+  const DeviceOperations on = device_->operations();
+  float* const gradients = device_->parameters.gradients();
+  for (size_t l = layers_.size(); l-- > 0;) {
+    const Layer& layer = layers_[l];
+    const DropoutMask mask = mask_of(layer);
+    BackwardRows rows = backward_rows(l, dy, dx);
+    if (drops_) rows.mask = &mask;
+    backward_layer(on, values_of(layer, device_->parameters.values()), rows,
+                   {.tile_rows = tile_rows(),
+                    .parts = matrix_of(layer.column_sums, tile_count(), layer.sums).data,
+                    .target = gradients + layer.sums_offset,
+                    .accumulate = accumulate_});
+    const size_t weights = weights_of(layer.shape, layer.inputs).count;
+    for (size_t w = 0; w < weights; ++w) {
+      add_weight_gradient(on, weight_gradient(l, w, dy, gradients), accumulate_);
+    }
+  }
+  given.done();
+  device_->host_gradients_are_newer = false;
+  if (gradients_are_shared()) device_->lend_gradients();
+}
+
+void Mlp::step_on_device() {
+  const std::lock_guard lock(device_->mutex);
+  device_->receive();
+  device_->receive_gradients();
+  device_->context.follow_caller();
+  const int64_t steps = parameters_.steps();
+  try {
+    device_->parameters.step(parameters_.begin_step());
+  } catch (...) {
+    parameters_.set_steps(steps);
+    throw;
+  }
+  device_->context.hold_up_caller();
+}
+
+}  // namespace shardrec::dense
