@@ -64,10 +64,12 @@ class OnDevice : public testing::Test {
     ASSERT_EQ(found.exit_code, 0) << found.err;
   }
 
-  static nlohmann::json trained(const std::vector<std::string>& more) {
+  // layers: where they are. On a device they have bits of their own.
+  static nlohmann::json trained(const std::vector<std::string>& more,
+                                const std::string& layers = "cpu") {
     std::vector<std::string> arguments{
-        "train",   "--format", "criteo",    "--data", data_->path("log.tsv"),
-        "--batch", "128",      "--threads", "1",      "--json"};
+        "train", "--format",  "criteo", "--data", data_->path("log.tsv"), "--batch",
+        "128",   "--threads", "1",      "--json", "--dense-device",       layers};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished result = run(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -174,6 +176,72 @@ TEST_F(OnDevice, ARunGoesOnOnTheOtherKindOfDevice) {
   trained({"--epochs", "1", "--save", halves, "--device", "cuda"});
   trained({"--epochs", "2", "--save", halves, "--resume"});
   EXPECT_TRUE(same_bytes(saved_model(whole), saved_model(halves)));
+}
+
+// The tables' bits follow from the gradients of the layers.
+void expect_near(const nlohmann::json& one, const nlohmann::json& other) {
+  for (size_t step = 0; step < 10; ++step) {
+    EXPECT_NEAR(one.at("first_losses").at(step).get<double>(),
+                other.at("first_losses").at(step).get<double>(), 1e-4);
+  }
+  EXPECT_NEAR(one.at("test_auc").get<double>(), other.at("test_auc").get<double>(), 1e-3);
+}
+
+class LayersOnDevice : public OnDevice {
+ protected:
+  void SetUp() override {
+    OnDevice::SetUp();
+    if (IsSkipped() || !plugins_) return;
+    library_.emplace("SHARDREC_CUBLASLT_LIBRARY", SHARDREC_FAKE_CUBLASLT);
+  }
+
+  std::optional<Environment> library_;
+};
+
+TEST_F(LayersOnDevice, TrainFollowsTheCpu) {
+  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
+  const nlohmann::json cpu = trained({});
+  const nlohmann::json device = trained({"--device", "cuda"}, "device");
+  expect_near(device, cpu);
+  EXPECT_NE(device.at("first_losses"), cpu.at("first_losses"));  // it did compute there
+  EXPECT_EQ(trained({"--device", "cuda"}, "auto").at("first_losses"), device.at("first_losses"));
+  expect_near(trained({"--device", "cuda", "--ranks", "2"}, "device"), cpu);
+}
+
+TEST_F(LayersOnDevice, BenchDenseTrainsThere) {
+  const auto measured = [](const std::string& device) {
+    const Finished result = run({"bench", "dense", "--layers", "9-17-3", "--batch", "20", "--ranks",
+                                 "2", "--seconds", "0", "--device", device});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.json();
+  };
+  const nlohmann::json cpu = measured("cpu");
+  const nlohmann::json device = measured("cuda");
+  EXPECT_EQ(device.at("device"), "cuda");
+  EXPECT_NEAR(device.at("loss").get<double>(), cpu.at("loss").get<double>(), 1e-4);
+}
+
+TEST_F(LayersOnDevice, ARunGoesOnWithItsLayersOnTheCpu) {
+  const Scratch folder;
+  const std::string halves = folder.path("halves");
+  trained({"--epochs", "1", "--save", halves, "--device", "cuda"}, "device");
+  const nlohmann::json whole = trained({"--epochs", "2"});
+  const nlohmann::json second = trained({"--epochs", "2", "--save", halves, "--resume"});
+  EXPECT_NEAR(second.at("test_auc").get<double>(), whole.at("test_auc").get<double>(), 1e-3);
+}
+
+TEST_F(OnDevice, WithoutCublasLayersAreOnTheCpuAndThatIsSaid) {
+  const Environment library("SHARDREC_CUBLASLT_LIBRARY", "/nowhere/libcublasLt.so.13");
+  std::vector<std::string> arguments{
+      "train",   "--format", "criteo",   "--data", data_->path("log.tsv"),
+      "--batch", "128",      "--device", "cuda"};
+  const Finished automatic = run(arguments);
+  EXPECT_EQ(automatic.exit_code, 0) << automatic.err;
+  EXPECT_NE(automatic.out.find("the layers are on the CPU: "), std::string::npos) << automatic.out;
+  arguments.insert(arguments.end(), {"--dense-device", "device"});
+  const Finished forced = run(arguments);
+  EXPECT_EQ(forced.exit_code, 1);
+  EXPECT_NE(forced.err.find("--dense-device device: "), std::string::npos) << forced.err;
 }
 
 TEST_F(OnDevice, RecordedCasesPass) {

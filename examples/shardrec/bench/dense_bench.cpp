@@ -47,8 +47,8 @@ void print(Comm& comm, int rank, const DenseBenchOptions& options, const DenseRa
 int bench_dense(DenseBenchOptions options) {
   options.widths = parse_layers(options.layers);
   if (options.threads == 0) options.threads = bench_threads(options.ranks);
-  const RankGroup group{
-      .ranks = options.ranks, .ranks_per_node = options.ranks, .engine = options.engine};
+  const RankGroup group = group_of(options);
+  options.layers_on = TablesOn(options.device);
   if (starts_ranks(group)) return start_ranks(group);
   BenchResult result("bench dense", options.report, options.engine);
   run_ranks(group, [&](int rank, Comm& comm) {
@@ -101,6 +101,9 @@ DenseBench add_dense_bench(CLI::App& bench) {
   command->add_option("--engine", o.engine, kEngineHelp)
       ->check(CLI::IsMember(engine_names()))
       ->capture_default_str();
+  add_device_option(command, o.device,
+                    "Where the layers are: cpu, cuda:N, or cuda: the ranks of a machine take its "
+                    "CUDA devices in turn");
   command
       ->add_option(
           "--overlap", o.overlap,

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/devices.h"
+
 namespace shardrec::cli {
 
 struct DenseBenchOptions {
@@ -23,8 +25,14 @@ struct DenseBenchOptions {
   std::string report;  // file for a page about it
   int ranks = 1;
   std::string engine = "local";
+  std::string device = "cpu";
+  TablesOn layers_on;  // what device means here
   uint64_t seed = 7;
 };
+
+inline RankGroup group_of(const DenseBenchOptions& options) {
+  return {.ranks = options.ranks, .ranks_per_node = options.ranks, .engine = options.engine};
+}
 
 // "512-1024-1" as numbers; throws UserError.
 std::vector<int64_t> parse_layers(const std::string& text);

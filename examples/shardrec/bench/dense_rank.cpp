@@ -11,12 +11,13 @@
 namespace shardrec::cli {
 namespace {
 
-Mlp make_layers(const DenseBenchOptions& options) {
+Mlp make_layers(const DenseBenchOptions& options, int64_t device) {
   MlpOptions settings;
   settings.optimizer(options.optimizer)
       .learning_rate(options.learning_rate)
       .seed(static_cast<int64_t>(options.seed))
-      .threads(options.threads);
+      .threads(options.threads)
+      .device(device);
   Mlp layers(options.widths.front(), settings);
   for (size_t i = 1; i < options.widths.size(); ++i) {
     const bool last = i + 1 == options.widths.size();
@@ -44,7 +45,8 @@ DenseRank::DenseRank(const DenseBenchOptions& options, Comm& comm, int rank)
       divisor_(static_cast<double>(options.batch * outputs_)),
       ranks_(options.ranks),
       overlap_(options.overlap),
-      layers_(make_layers(options)),
+      device_(options.layers_on.device_of(group_of(options), rank)),
+      layers_(make_layers(options, device_)),
       ddp_(make_ddp(options, comm)),
       out_(static_cast<size_t>(size_ * outputs_)),
       gradient_(out_.size()) {
@@ -63,17 +65,19 @@ void DenseRank::add_parameters() {
 void DenseRank::make_batches(const DenseBenchOptions& options, int64_t first) {
   for (int b = 0; b < options.batches; ++b) {
     const uint64_t seed = hash_number(options.seed, static_cast<uint64_t>(b));
-    Batch& batch = batches_.emplace_back();
+    Batch& batch = batches_.emplace_back(device_);
+    std::vector<float> inputs;
     for (int64_t sample = first; sample < first + size_; ++sample) {
       CounterRandom bits(hash_number(seed, static_cast<uint64_t>(sample)));
-      const size_t start = batch.inputs.size();
+      const size_t start = inputs.size();
       for (int64_t i = 0; i < inputs_; ++i) {
-        batch.inputs.push_back(static_cast<float>(normal_real(bits.next())));
+        inputs.push_back(static_cast<float>(normal_real(bits.next())));
       }
       for (int64_t i = 0; i < outputs_; ++i) {
-        batch.targets.push_back(batch.inputs[start + static_cast<size_t>(i % inputs_)]);
+        batch.targets.push_back(inputs[start + static_cast<size_t>(i % inputs_)]);
       }
     }
+    copy(batch.inputs.matrix(size_, inputs_), Matrix(inputs.data(), size_, inputs_));
   }
 }
 
@@ -90,8 +94,8 @@ void DenseRank::compute_loss(const std::vector<float>& targets) {
 }
 
 DenseStep DenseRank::step(int64_t number) {
-  const Batch& batch = batches_[static_cast<size_t>(number) % batches_.size()];
-  const Matrix inputs(batch.inputs.data(), size_, inputs_);
+  Batch& batch = batches_[static_cast<size_t>(number) % batches_.size()];
+  const Matrix inputs = batch.inputs.matrix(size_, inputs_);
   const Matrix out(out_.data(), size_, outputs_);
   const Matrix gradient(gradient_.data(), size_, outputs_);
   DenseStep times;
@@ -122,6 +126,7 @@ DenseStep DenseRank::step(int64_t number) {
   }
   lap();
   layers_.step();
+  if (device_ >= 0) (void)layers_.parameter(0);  // waits for the device
   lap();
   times.cpu = bench_cpu() - cpu;
   return times;

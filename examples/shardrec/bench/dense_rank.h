@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <shardrec/shardrec.hpp>
 #include <vector>
 
 #include "bench/dense_options.h"
+#include "data/floats.h"
 
 namespace shardrec::cli {
 
@@ -25,7 +27,8 @@ struct DenseStep {  // seconds
 class DenseRank {
  public:
   // Collective: makes the layers, equal on all ranks, and the batches that rotate. Samples depend on
-  // their number in the global batch only, not on the number of ranks.
+  // their number in the global batch only, not on the number of ranks. Where the layers are on a device, so are
+  // the inputs; outputs and the loss are here.
   DenseRank(const DenseBenchOptions& options, Comm& comm, int rank);
 
   // Step `number`, begun by all ranks together. Collective.
@@ -37,7 +40,9 @@ class DenseRank {
 
  private:
   struct Batch {
-    std::vector<float> inputs;
+    explicit Batch(int64_t device) : inputs(device) {}
+
+    Floats inputs;
     std::vector<float> targets;
   };
 
@@ -53,11 +58,12 @@ class DenseRank {
   double divisor_;  // elements of the global batch's output
   double ranks_;
   bool overlap_;
+  int64_t device_;  // as SHARDREC_OPTION_DEVICE has it
   Mlp layers_;
   Ddp ddp_;
   int64_t parameters_ = 0;
   double loss_ = 0;
-  std::vector<Batch> batches_;
+  std::deque<Batch> batches_;
   std::vector<float> out_;
   std::vector<float> gradient_;
 };

@@ -72,6 +72,7 @@ std::string dense_report(const DenseBenchOptions& options, int64_t parameters,
   json["threads"] = options.threads;
   json["ranks"] = options.ranks;
   json["engine"] = options.engine;
+  json["device"] = options.device;
   json["overlap"] = options.overlap;
   json["steps"] = ranks.front().steps.size();
   add_times(json, ranks);

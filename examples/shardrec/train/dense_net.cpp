@@ -16,27 +16,39 @@ int64_t stack_seed(uint64_t seed, uint64_t stack) {
   return static_cast<int64_t>(hash_number(seed, stack) >> 1);
 }
 
-MlpOptions interaction_options(const TrainOptions& train) {
+MlpOptions interaction_options(const TrainOptions& train, int64_t device) {
   MlpOptions options;
+  options.device(device).device_wait(train.device_wait);
   if (train.threads > 0) options.threads(train.threads);
   return options;
 }
 
+// Of a parameter, wherever it is.
+void set(const Tensor& value, const std::vector<float>& floats) {
+  shardrec_tensor given = *value.get();
+  given.device_type = SHARDREC_DEVICE_CPU;
+  given.device_id = 0;
+  given.data = const_cast<float*>(floats.data());  // only read
+  copy(value, Tensor(given));
+}
+
 // Hidden layers, then one without an activation.
-Mlp make_stack(const TrainOptions& train, uint64_t number, int64_t inputs,
+Mlp make_stack(const TrainOptions& train, int64_t device, uint64_t number, int64_t inputs,
                const std::vector<int64_t>& hidden, int64_t outputs) {
   MlpOptions options;
   options.optimizer(train.dense_optimizer)
       .learning_rate(train.dense_learning_rate)
-      .seed(stack_seed(train.seed, number));
+      .seed(stack_seed(train.seed, number))
+      .device(device)
+      .device_wait(train.device_wait);
   if (train.threads > 0) options.threads(train.threads);
   Mlp stack(inputs, options);
   for (const int64_t width : hidden) stack.add_linear(width);
   stack.add_linear(outputs, SHARDREC_ACTIVATION_NONE);
   const int32_t parameters = stack.info().parameters;
   for (int32_t bias = 1; bias < parameters; bias += 2) {
-    const Tensor values = stack.parameter(bias).value;
-    std::fill_n(values.data<float>(), values.elements(), 0.0F);
+    const Tensor value = stack.parameter(bias).value;
+    set(value, std::vector<float>(static_cast<size_t>(value.elements())));
   }
   return stack;
 }
@@ -49,56 +61,47 @@ void load_parameters(const std::string& path, Mlp& stack) {
     for (int32_t bias = 0; bias < 2; ++bias) {
       const std::string name = "layer." + std::to_string(layer) + (bias == 0 ? ".weight" : ".bias");
       const Tensor value = stack.parameter(2 * layer + bias).value;
-      const std::vector<float> saved = file.floats(name, value.elements());
-      std::copy(saved.begin(), saved.end(), value.data<float>());
+      set(value, file.floats(name, value.elements()));
     }
   }
 }
 
 }  // namespace
 
-DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t dense_columns, int64_t features)
+DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int64_t dense_columns,
+                   int64_t features)
     : dense_columns_(dense_columns),
       features_(features),
       dim_(options.dim),
-      bottom_(make_stack(options, 0, dense_columns, options.bottom, dim_)),
-      interaction_(features, dim_, interaction_options(options)),
+      bottom_(make_stack(options, device, 0, dense_columns, options.bottom, dim_)),
+      interaction_(features, dim_, interaction_options(options, device)),
       interaction_columns_(interaction_.outputs()),
-      top_(make_stack(options, 1, interaction_columns_, options.top, 1)),
-      ddp_(comm, DdpOptions().average(false)) {
+      top_(make_stack(options, device, 1, interaction_columns_, options.top, 1)),
+      ddp_(comm, DdpOptions().average(false)),
+      bottom_out_(device),
+      crossed_(device),
+      bottom_gradient_(device),
+      crossed_gradient_(device),
+      embedding_gradient_(device) {
   ddp_.add("stop", Vector(&stop_parameter_, 1), Vector(&stop_, 1));
   ddp_.add("bottom", bottom_);
   ddp_.add("top", top_);
   ddp_.commit();
 }
 
-void DenseNet::resize(int64_t size) {
+double DenseNet::forward(int64_t size, std::span<const float> dense, const Matrix& embeddings,
+                         std::span<const float> labels) {
   size_ = size;
-  const auto grow = [&](std::vector<float>& data, int64_t columns) {
-    data.resize(std::max(data.size(), static_cast<size_t>(size * columns)));
-  };
-  grow(bottom_out_, dim_);
-  grow(bottom_gradient_, dim_);
-  grow(crossed_, interaction_columns_);
-  grow(crossed_gradient_, interaction_columns_);
-  grow(logits_, 1);
-  grow(logit_gradient_, 1);
-  grow(probabilities_, 1);
-  grow(embedding_gradient_, features_ * dim_);
-}
-
-double DenseNet::forward(int64_t size, std::span<const float> dense,
-                         std::span<const float> embeddings, std::span<const float> labels) {
-  resize(size);
-  dense_ = dense;
-  embeddings_ = embeddings;
-  const Matrix bottom_out(bottom_out_.data(), size, dim_);
-  const Matrix crossed(crossed_.data(), size, interaction_columns_);
+  const auto samples = static_cast<size_t>(size);
+  for (std::vector<float>* floats : {&logits_, &probabilities_, &logit_gradient_}) {
+    floats->resize(std::max(floats->size(), samples));
+  }
+  const Matrix bottom_out = bottom_out_.matrix(size, dim_);
+  const Matrix crossed = crossed_.matrix(size, interaction_columns_);
   bottom_.forward({dense.data(), size, dense_columns_}, bottom_out);
-  interaction_.forward(bottom_out, {embeddings.data(), size, features_ * dim_}, crossed);
+  interaction_.forward(bottom_out, embeddings, crossed);
   top_.forward(crossed, {logits_.data(), size, 1});
 
-  const auto samples = static_cast<size_t>(size);
   const double mean_loss =
       bce_with_logits({logits_.data(), samples}, labels.first(samples),
                       {probabilities_.data(), samples}, {logit_gradient_.data(), samples});
@@ -111,16 +114,15 @@ void DenseNet::backward_top(int64_t global) {
   const auto share = static_cast<float>(static_cast<double>(size_) / static_cast<double>(global));
   for (int64_t i = 0; i < size_; ++i) logit_gradient_[static_cast<size_t>(i)] *= share;
 
-  const Matrix crossed(crossed_gradient_.data(), size_, interaction_columns_);
-  const Matrix bottom(bottom_gradient_.data(), size_, dim_);
+  const Matrix crossed = crossed_gradient_.matrix(size_, interaction_columns_);
   top_.backward({logit_gradient_.data(), size_, 1}, crossed);
-  interaction_.backward(crossed, bottom, {embedding_gradient_.data(), size_, features_ * dim_});
+  interaction_.backward(crossed, bottom_gradient_.matrix(size_, dim_), embedding_gradient());
 }
 
 void DenseNet::backward_bottom(bool stop) {
   stop_ = stop ? 1.0F : 0.0F;
   ddp_.mark_ready(0);
-  bottom_.backward(Matrix(bottom_gradient_.data(), size_, dim_));
+  bottom_.backward(bottom_gradient_.matrix(size_, dim_));
   ddp_.end();
 }
 

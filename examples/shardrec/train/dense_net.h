@@ -4,6 +4,8 @@
 // Biases start at 0, the bottom stack ends without an activation: its vector meets those of the
 // tables in dot products.
 //
+// On a device, the vectors between the layers are there; the loss is the host's.
+//
 // One step: forward, backward_top, backward_bottom, from which on gradients travel, wait (collective),
 // step. Buffers grow to the largest batch seen.
 #pragma once
@@ -14,25 +16,30 @@
 #include <string>
 #include <vector>
 
+#include "data/floats.h"
 #include "train/train_options.h"
 
 namespace shardrec::cli {
 
 class DenseNet {
  public:
-  DenseNet(Comm& comm, const TrainOptions& options, int64_t dense_columns, int64_t features);
+  // device: as SHARDREC_OPTION_DEVICE has it.
+  DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int64_t dense_columns,
+           int64_t features);
 
-  // `embeddings`: [size, features * dim]. Returns the summed loss of this rank's samples in nats.
-  // What is passed must stay until backward.
-  double forward(int64_t size, std::span<const float> dense, std::span<const float> embeddings,
+  // `embeddings`: [size, features * dim], on the device or here. Returns the summed loss of this rank's
+  // samples in nats. What is passed must stay until backward.
+  double forward(int64_t size, std::span<const float> dense, const Matrix& embeddings,
                  std::span<const float> labels);
-  [[nodiscard]] std::span<const float> probabilities() const { return view(probabilities_, 1); }
+  [[nodiscard]] std::span<const float> probabilities() const {
+    return std::span(probabilities_).first(static_cast<size_t>(size_));
+  }
 
   // The backward of the mean loss over a global batch of `global` samples, down to the interaction:
   // afterwards embedding_gradient() is there, [size, features * dim], and stays until the next one.
   void backward_top(int64_t global);
-  [[nodiscard]] std::span<const float> embedding_gradient() const {
-    return view(embedding_gradient_, features_ * dim_);
+  [[nodiscard]] Matrix embedding_gradient() {
+    return embedding_gradient_.matrix(size_, features_ * dim_);
   }
   // The rest of it. stop: this rank asks all of them to end.
   void backward_bottom(bool stop);
@@ -46,11 +53,6 @@ class DenseNet {
   void load_format_1(const std::string& directory);
 
  private:
-  void resize(int64_t size);
-  [[nodiscard]] std::span<const float> view(const std::vector<float>& data, int64_t columns) const {
-    return std::span(data).first(static_cast<size_t>(size_ * columns));
-  }
-
   int64_t dense_columns_;
   int64_t features_;
   int64_t dim_;
@@ -62,10 +64,9 @@ class DenseNet {
   float stop_parameter_ = 0;  // DDP sums gradients of parameters: that of this one is
   float stop_ = 0;            // how many ranks ask to end
   Ddp ddp_;
-  std::span<const float> dense_;
-  std::span<const float> embeddings_;
-  std::vector<float> bottom_out_, crossed_, logits_, probabilities_;
-  std::vector<float> bottom_gradient_, crossed_gradient_, logit_gradient_, embedding_gradient_;
+  Floats bottom_out_, crossed_;
+  Floats bottom_gradient_, crossed_gradient_, embedding_gradient_;
+  std::vector<float> logits_, probabilities_, logit_gradient_;
 };
 
 }  // namespace shardrec::cli

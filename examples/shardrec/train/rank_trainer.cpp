@@ -37,6 +37,10 @@ Collection make_tables(Comm& comm, int rank, const TrainOptions& options, const 
   return Collection(comm, *mesh, model, plan, tables);
 }
 
+int64_t layers_device(const TrainOptions& options, int rank) {
+  return options.layers_on_device ? options.tables_on.device_of(group_of(options), rank) : -1;
+}
+
 }  // namespace
 
 RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, const Schema& schema,
@@ -50,9 +54,11 @@ RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, cons
       own_feed_(in_processes(options.engine)),
       schema_(schema),
       width_(static_cast<int64_t>(schema.features.size()) * options.dim),
-      net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())),
+      net_(comm, options, layers_device(options, rank), schema.dense_columns,
+           static_cast<int64_t>(schema.features.size())),
       collection_(make_tables(comm, rank, options, model, plan, mesh)),
-      slots_{Slot(collection_), Slot(collection_)},
+      slots_{Slot(collection_, layers_device(options, rank)),
+             Slot(collection_, layers_device(options, rank))},
       window_(comm),
       test_(comm),
       window_steps_(options.progress_every == 0 ? kReportSteps
@@ -92,14 +98,14 @@ bool RankTrainer::go_on() {
 
 void RankTrainer::forward(Slot& slot) {
   times_.enter(Phase::kForward);
-  slot.pooled.resize(static_cast<size_t>(slot.packed.size * width_));
-  slot.lookup.forward(0, {slot.pooled.data(), slot.packed.size, width_});
+  slot.lookup.forward(0, slot.pooled.matrix(slot.packed.size, width_));
 }
 
 double RankTrainer::dense_forward(Slot& slot, Metrics& metrics) {
   times_.enter(Phase::kDenseForward);
   const double loss =
-      net_.forward(slot.packed.size, slot.packed.dense, slot.pooled, slot.packed.labels);
+      net_.forward(slot.packed.size, slot.packed.dense,
+                   slot.pooled.matrix(slot.packed.size, width_), slot.packed.labels);
   if (!std::isfinite(loss)) refuse(loss);
   times_.enter(Phase::kMetrics);
   metrics.update(net_.probabilities(), slot.packed.labels);
@@ -130,7 +136,7 @@ void RankTrainer::step(Slot& slot) {
   times_.enter(Phase::kDenseBackward);
   net_.backward_top(slot.global());
   times_.enter(Phase::kBackward);
-  slot.lookup.set_gradient(0, {net_.embedding_gradient().data(), slot.packed.size, width_});
+  slot.lookup.set_gradient(0, net_.embedding_gradient());
   slot.lookup.send_gradients();
   times_.enter(Phase::kDenseBackward);
   net_.backward_bottom(own_feed_ && interrupted());

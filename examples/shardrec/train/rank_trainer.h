@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "command/time_left.h"
+#include "data/floats.h"
 #include "launch/ranks.h"
 #include "train/batch_feed.h"
 #include "train/dense_net.h"
@@ -98,13 +99,13 @@ class RankTrainer {
  private:
   // A batch on its way: what the library and the dense half read must stay until backward.
   struct Slot {
-    explicit Slot(Collection& tables) : lookup(tables) {}
+    Slot(Collection& tables, int64_t device) : lookup(tables), pooled(device) {}
 
     Lookup lookup;
     std::shared_ptr<const GlobalBatch> batch;
     Slice slice;  // of the batch: this rank's samples
     PackedBatch packed;
-    std::vector<float> pooled;
+    Floats pooled;
     [[nodiscard]] int64_t global() const { return batch->size; }
   };
 

@@ -299,6 +299,20 @@ void print_start(const TrainOptions& options, const Start& start) {
             << ")\n";
 }
 
+// What --dense-device means. Returns what the user is told, or nothing. Throws UserError.
+std::string place_layers(TrainOptions& options) {
+  if (options.tables_on.on_cpu()) {
+    if (options.dense_device != "device") return {};
+    throw UserError("--dense-device device needs tables on a device: --device cuda");
+  }
+  if (options.dense_device == "cpu") return {};
+  const Availability layers = available(SHARDREC_CAPABILITY_DENSE, "cublas");
+  options.layers_on_device = layers.is_available;
+  if (layers.is_available) return {};
+  if (options.dense_device == "device") throw UserError("--dense-device device: " + layers.reason);
+  return "the layers are on the CPU: " + layers.reason;
+}
+
 }  // namespace
 
 int train(TrainOptions options) {
@@ -310,6 +324,7 @@ int train(TrainOptions options) {
   if (options.eps < 0) options.eps = defaults_of(options.format).eps;
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
   options.tables_on = TablesOn(options.device);
+  const std::string layers_note = place_layers(options);
   if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   handle_interrupts();
   const auto begun = std::chrono::steady_clock::now();
@@ -323,6 +338,7 @@ int train(TrainOptions options) {
         " has no labels to train with; --epochs 0 with --load and --output predicts it.");
   }
   if (own == 0) print_start(options, start);
+  if (own == 0 && !layers_note.empty() && !options.json) std::cout << layers_note << '\n';
   ReportFile report(own == 0 ? options.report : "");
   TraceFile trace(options.trace, processes ? own : -1);
   PredictionFile predictions(own == 0 ? options.output : "", log->labelled());

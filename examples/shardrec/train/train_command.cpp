@@ -49,6 +49,12 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
   add_device_option(command, o.device, kTablesOnHelp);
   add_device_wait_option(command, o.device_wait);
   command
+      ->add_option("--dense-device", o.dense_device,
+                   "Where the layers are: cpu, device (that of the tables), or auto: device where "
+                   "NVIDIA's cuBLASLt is there")
+      ->check(CLI::IsMember({"auto", "cpu", "device"}))
+      ->capture_default_str();
+  command
       ->add_option(
           "--sharding", o.sharding,
           "auto, table_wise, row_wise, column_wise, table_row_wise, table_column_wise, grid, "

@@ -18,7 +18,9 @@ struct TrainOptions {
   std::string engine = "local";
   std::string device = "cpu";
   std::string device_wait = "sleep";
-  TablesOn tables_on;  // what device means here
+  std::string dense_device = "auto";
+  TablesOn tables_on;             // what device means here
+  bool layers_on_device = false;  // what dense_device means here: on that of the rank's tables
   std::string forward_compression = "none";
   std::string backward_compression = "none";
   std::string sharding = "auto";

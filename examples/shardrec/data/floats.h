@@ -1,0 +1,42 @@
+// Floats of a batch, in the host's memory or on a CUDA device.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <shardrec/shardrec.hpp>
+#include <vector>
+
+namespace shardrec::cli {
+
+class Floats {
+ public:
+  // device: as SHARDREC_OPTION_DEVICE has it.
+  explicit Floats(int64_t device) : device_(device) {}
+
+  // Of any content where it has grown, valid until the next call.
+  Matrix matrix(int64_t rows, int64_t columns) {
+    grow(rows * columns);
+    if (memory_) return memory_->matrix(SHARDREC_FLOAT32, rows, columns);
+    return {floats_.data(), rows, columns};
+  }
+
+ private:
+  void grow(int64_t count) {
+    if (count <= capacity_) return;
+    capacity_ = count + count / 8;
+    if (device_ < 0) {
+      floats_.resize(static_cast<size_t>(capacity_));
+    } else {
+      memory_.emplace(SHARDREC_DEVICE_CUDA, static_cast<int32_t>(device_),
+                      capacity_ * static_cast<int64_t>(sizeof(float)));
+    }
+  }
+
+  int64_t device_;
+  int64_t capacity_ = 0;
+  std::vector<float> floats_;
+  std::optional<Memory> memory_;
+};
+
+}  // namespace shardrec::cli
