@@ -113,8 +113,10 @@ void Mlp::forward(const device::CallerMatrix& input, const device::CallerMatrix&
   forward_number_ = static_cast<uint32_t>(dropout_forwards_);
   if (device_ != nullptr) {
     forward_on_device({in, input.on_device}, {out, output.on_device});
+    if (drops_) ++dropout_forwards_;
     return;
   }
+  if (drops_) ++dropout_forwards_;
   input_ = in;
   batch_ = in.rows;
   const int64_t rows = tile_rows();
