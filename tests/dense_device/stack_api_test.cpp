@@ -285,6 +285,23 @@ TEST(StackOnDevice, GradientsAddUpBeforeInAndBehindASet) {
                        });
 }
 
+TEST(StackOnDevice, ASetZeroesTheGradientsThatAreAddedToNext) {
+  expect_as_on_the_cpu(&accumulating,
+                       [](shardrec::Comm& comm, Mlp& mlp, const TrainBatch& train_batch) {
+                         shardrec::Ddp ddp(comm);
+                         ddp.add("stack", mlp);
+                         ddp.commit();
+                         for (int step = 0; step < 3; ++step) {
+                           ddp.begin();
+                           train_batch(step);
+                           ddp.end();
+                           ddp.wait();
+                           mlp.step();
+                           ddp.zero_gradients();
+                         }
+                       });
+}
+
 TEST(StackOnDevice, WorksInTheOrderOfTheCallersStream) {
   shardrec::compute::cuda::host::Stream stream(0);
   Mlp in_stream(kInputs, options(0).stream(stream.number())), legacy = make_linear(0);

@@ -22,12 +22,13 @@ struct DeviceStack {
 
   DeviceOperations operations() noexcept { return {context.stream(), gemm}; }
 
-  // What the host's gradients are since the device's were computed goes to the device.
-  void receive_gradients() {
+  // What the host's gradients are since the device's were computed goes to the device. shared: a set has the host's, and
+  // may change them again.
+  void receive_gradients(bool shared) {
     if (!host_gradients_are_newer) return;
     context.follow_caller();
     parameters.upload_gradients();
-    host_gradients_are_newer = false;
+    host_gradients_are_newer = shared;
   }
   // The host's gradients are the device's, and may change there.
   void lend_gradients() {

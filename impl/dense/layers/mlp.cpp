@@ -105,8 +105,11 @@ void Mlp::forward(const device::CallerMatrix& input, const device::CallerMatrix&
   const core::Matrix out = with_blas_stride(output.rows, "output");
 
   batch_ = -1;
-  for (size_t l = 0; l < layers_.size(); ++l) {
-    resize_for_forward(layers_[l], in.rows, keeps_output(l));
+  {
+    const auto lock = lock_device();
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      resize_for_forward(layers_[l], in.rows, keeps_output(l));
+    }
   }
   frozen_ = true;
   drops_ = training_ && has_dropout();

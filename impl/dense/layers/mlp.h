@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -140,6 +141,8 @@ class Mlp {
   void backward_on_device(const device::CallerMatrix& output_gradient,
                           const device::CallerMatrix& input_gradient);
   void step_on_device();
+  // Of what is on the device; on the CPU there is nothing to lock.
+  std::unique_lock<std::mutex> lock_device() const;
   // Does a set of DDP parameters have the gradients, in the host's memory?
   bool gradients_are_shared() const noexcept;
   // Layers of the range, those behind it being done.

@@ -52,8 +52,11 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
     return;
   }
 
-  for (size_t l = 0; l < layers_.size(); ++l) {
-    resize_for_backward(layers_[l], gradient_batch(), tile_count(), keeps_output(l));
+  {
+    const auto lock = lock_device();
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      resize_for_backward(layers_[l], gradient_batch(), tile_count(), keeps_output(l));
+    }
   }
   if (device_ != nullptr) {
     backward_on_device({dy, output_gradient.on_device}, {dx, input_gradient.on_device});

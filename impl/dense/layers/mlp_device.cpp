@@ -45,6 +45,10 @@ float* Mlp::state(int state, int64_t offset) {
   return device_->parameters.state(state, offset);
 }
 
+std::unique_lock<std::mutex> Mlp::lock_device() const {
+  return device_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(device_->mutex);
+}
+
 bool Mlp::gradients_are_shared() const noexcept {
   return listener_ != nullptr && !listener_->expired();
 }
@@ -79,7 +83,7 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
                              const device::CallerMatrix& input_gradient) {
   const std::lock_guard lock(device_->mutex);
   device_->receive();
-  if (accumulate_) device_->receive_gradients();
+  if (accumulate_) device_->receive_gradients(gradients_are_shared());
   device::CallerMatrices given(device_->context);
   const core::Matrix dy = given.read(output_gradient, device_->output_gradient);
   const core::Matrix dx = given.write(input_gradient, device_->input_gradient);
@@ -108,7 +112,7 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
 void Mlp::step_on_device() {
   const std::lock_guard lock(device_->mutex);
   device_->receive();
-  device_->receive_gradients();
+  device_->receive_gradients(gradients_are_shared());
   device_->context.follow_caller();
   const int64_t steps = parameters_.steps();
   try {
