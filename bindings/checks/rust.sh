@@ -41,6 +41,8 @@ rust_package() {
 # The program of examples/rust on the packaged crates, as threads and over Gloo, beside the same one in C++.
 rust_example() {
   local folder=$work/example registry run=$work/example/run step auc
+  # What Cargo has unpacked and compiled of a version, it takes for that version for good; here versions change.
+  local -x CARGO_HOME=$folder/home CARGO_TARGET_DIR=$folder/target
   registry=(--config 'source.crates-io.replace-with="packaged"' --config "source.packaged.local-registry=\"$work/crates\"")
   rm -rf "$folder" && cp -r examples/rust "$folder" && rm -f "$folder/Cargo.lock" && mkdir "$run" || return
   (cd "$folder" && rustfmt --check src/main.rs src/bin/first.rs build.rs && cargo clippy --offline "${registry[@]}" -- -D warnings &&
