@@ -360,6 +360,8 @@ const (
 	OptionsKindCheckpoint OptionsKind = 11
 	// OptionsKindScorer is SHARDREC_OPTIONS_SCORER: keys 1200-1299.
 	OptionsKindScorer OptionsKind = 12
+	// OptionsKindMetrics is SHARDREC_OPTIONS_METRICS: DEVICE, DEVICE_WAIT and STREAM.
+	OptionsKindMetrics OptionsKind = 13
 )
 
 // String is the value's name, as options take it where it is an option's: such as "optimizer".
@@ -389,6 +391,8 @@ func (v OptionsKind) String() string {
 		return "checkpoint"
 	case OptionsKindScorer:
 		return "scorer"
+	case OptionsKindMetrics:
+		return "metrics"
 	}
 	return "OptionsKind(" + strconv.Itoa(int(v)) + ")"
 }
@@ -802,6 +806,34 @@ func (v DeviceWait) String() string {
 	return "DeviceWait(" + strconv.Itoa(int(v)) + ")"
 }
 
+// Precision is the C API's shardrec_precision. In what number format a stack of layers multiplies matrices
+// (PRECISION); layers.h has the arithmetic.
+type Precision int32
+
+// Values of Precision.
+const (
+	// PrecisionFloat32 is SHARDREC_PRECISION_FLOAT32.
+	PrecisionFloat32 Precision = 0
+	// PrecisionTfloat32 is SHARDREC_PRECISION_TFLOAT32: factors are rounded to 10 bits of mantissa.
+	PrecisionTfloat32 Precision = 1
+	// PrecisionBfloat16 is SHARDREC_PRECISION_BFLOAT16: what lies between layers, too, is in bfloat16;
+	// parameters stay float32.
+	PrecisionBfloat16 Precision = 2
+)
+
+// String is the value's name, as options take it where it is an option's: such as "float32".
+func (v Precision) String() string {
+	switch v {
+	case PrecisionFloat32:
+		return "float32"
+	case PrecisionTfloat32:
+		return "tfloat32"
+	case PrecisionBfloat16:
+		return "bfloat16"
+	}
+	return "Precision(" + strconv.Itoa(int(v)) + ")"
+}
+
 // Unused is the C API's shardrec_unused. What becomes of DDP parameters that are not marked ready when a step
 // with sync ends.
 type Unused int32
@@ -1102,10 +1134,12 @@ const (
 	// the gradients of the parameters; default 0.
 	OptionAccumulateGradients Option = 700
 	// OptionStream is SHARDREC_OPTION_STREAM: i64, the value of a cudaStream_t of the DEVICE, which lives as
-	// long as the handle and is not being captured: what a stack or an interaction on a device does takes place
-	// in its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not
-	// looked at on the CPU. Since 0.2.
+	// long as the handle and is not being captured: what a stack, an interaction, a metric or a DDP set on a
+	// device does takes place in its order; default 0, the legacy default stream. Memory that it works on is
+	// given back behind that. Not looked at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
 	OptionStream Option = 701
+	// OptionPrecision is SHARDREC_OPTION_PRECISION: i64, [Precision]; default FLOAT32. Since 0.2.
+	OptionPrecision Option = 702
 	// OptionPlacement is SHARDREC_OPTION_PLACEMENT: i64, [Placement]; default INTRA_NODE_SYNC.
 	OptionPlacement Option = 800
 	// OptionEngine is SHARDREC_OPTION_ENGINE: i64, [Engine]; default: as the environment says; for
@@ -1271,6 +1305,8 @@ func (v Option) String() string {
 		return "accumulate_gradients"
 	case OptionStream:
 		return "stream"
+	case OptionPrecision:
+		return "precision"
 	case OptionPlacement:
 		return "placement"
 	case OptionEngine:

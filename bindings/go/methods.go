@@ -1634,14 +1634,17 @@ func (i *Interaction) Outputs() (int, error) {
 
 // BceWithLogits is shardrec_bce_with_logits.
 //
-// Sigmoid and binary cross-entropy, averaged over the batch.
+// Sigmoid and binary cross-entropy, averaged over the batch, on the CPU or where a stack is.
+// stack: none, or one on the CPU: on the CPU. A stack on a device: there, in the order of its stream;
+// matrices may each be on that device or on the CPU.
 // logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, [batch] or [batch, 1];
 // probabilities and gradient may be none. gradient = (sigmoid(logit) - label) / batch.
 // out_loss: the mean in nats (0 for an empty batch). Errors: [ErrInvalidArgument] (also: a
 // label outside 0 .. 1, with its position). Any thread. Since 0.1.
-func BceWithLogits(logits Tensor, labels Tensor, probabilities Tensor, gradient Tensor) (float64, error) {
+func BceWithLogits(stack *Mlp, logits Tensor, labels Tensor, probabilities Tensor, gradient Tensor) (float64, error) {
 	var outLoss float64
-	err := capi.Bce_with_logits(logits.raw, labels.raw, probabilities.raw, gradient.raw, &outLoss)
+	l.raw().Keep(stack)
+	err := capi.Bce_with_logits(rawOf(stack), logits.raw, labels.raw, probabilities.raw, gradient.raw, &outLoss)
 	return outLoss, err
 }
 
@@ -2073,11 +2076,12 @@ type Metrics struct{ handle }
 
 // NewMetrics is shardrec_metrics_create.
 //
-// Makes an empty metric; its clock starts. comm: nil for this rank alone. options: nil (no kind of
-// options is for metrics yet).
+// Makes an empty metric; its clock starts. comm: nil for this rank alone. options: kind METRICS or nil.
 // Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
-func NewMetrics(comm *Comm) (*Metrics, error) {
-	return opened[Metrics](capi.Metrics_destroy, func(out *uintptr) error { return capi.Metrics_create(rawOf(comm), nil, out) }, rawOf(comm))
+func NewMetrics(comm *Comm, options *MetricsOptions) (*Metrics, error) {
+	return opened[Metrics](capi.Metrics_destroy, func(out *uintptr) error {
+		return use(options, func(made *capi.Handle) error { return capi.Metrics_create(rawOf(comm), made, out) })
+	}, rawOf(comm))
 }
 
 // Update is shardrec_metrics_update.

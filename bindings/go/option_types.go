@@ -450,6 +450,15 @@ func (o *DdpOptions) NonFinite(value NonFinite) *DdpOptions {
 	return o
 }
 
+// DeviceWait sets DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a
+// DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all
+// that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says.
+// Since 0.2.
+func (o *DdpOptions) DeviceWait(value DeviceWait) *DdpOptions {
+	o.set(OptionDeviceWait, int64(value))
+	return o
+}
+
 // Average sets DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged.
 func (o *DdpOptions) Average(value bool) *DdpOptions {
 	o.set(OptionDdpAverage, number(value))
@@ -524,6 +533,15 @@ func (o *DdpOptions) StepInBackward(value bool) *DdpOptions {
 // thread that takes the processor from backward hides no time.
 func (o *DdpOptions) Thread(value bool) *DdpOptions {
 	o.set(OptionDdpThread, number(value))
+	return o
+}
+
+// Stream sets STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not
+// being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its
+// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked
+// at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+func (o *DdpOptions) Stream(value int64) *DdpOptions {
+	o.set(OptionStream, value)
 	return o
 }
 
@@ -656,11 +674,17 @@ func (o *MlpOptions) AccumulateGradients(value bool) *MlpOptions {
 }
 
 // Stream sets STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not
-// being captured: what a stack or an interaction on a device does takes place in its order; default 0, the
-// legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU. Since
-// 0.2.
+// being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its
+// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked
+// at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
 func (o *MlpOptions) Stream(value int64) *MlpOptions {
 	o.set(OptionStream, value)
+	return o
+}
+
+// Precision sets PRECISION: shardrec_precision; default FLOAT32. Since 0.2.
+func (o *MlpOptions) Precision(value Precision) *MlpOptions {
+	o.set(OptionPrecision, int64(value))
 	return o
 }
 
@@ -922,5 +946,58 @@ func (o *ScorerOptions) TopLayers(value string) *ScorerOptions {
 // Logits sets LOGITS: 0 or 1; 1: scores are what the top stack gives, without the sigmoid; default 0.
 func (o *ScorerOptions) Logits(value bool) *ScorerOptions {
 	o.set(OptionLogits, number(value))
+	return o
+}
+
+// MetricsOptions are options of metrics. Unset ones, and all of nil, have their defaults.
+type MetricsOptions struct{ settings }
+
+func (o *MetricsOptions) native() (*capi.Handle, error) {
+	if o == nil {
+		return nil, nil
+	}
+	return o.made(OptionsKindMetrics)
+}
+
+// Text is a value, set or by default, as text, such as an enumerator's name.
+func (o *MetricsOptions) Text(key Option) (string, error) {
+	return value(o.settings, OptionsKindMetrics, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *MetricsOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindMetrics, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *MetricsOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindMetrics, key, capi.Options_get_f64)
+}
+
+// Device sets DEVICE: in [-1, 1023]; -1 (default): tables are in the host's memory, and the CPU works on
+// them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
+// is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
+// depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on
+// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+func (o *MetricsOptions) Device(value int64) *MetricsOptions {
+	o.set(OptionDevice, value)
+	return o
+}
+
+// DeviceWait sets DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a
+// DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all
+// that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says.
+// Since 0.2.
+func (o *MetricsOptions) DeviceWait(value DeviceWait) *MetricsOptions {
+	o.set(OptionDeviceWait, int64(value))
+	return o
+}
+
+// Stream sets STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not
+// being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its
+// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked
+// at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+func (o *MetricsOptions) Stream(value int64) *MetricsOptions {
+	o.set(OptionStream, value)
 	return o
 }

@@ -50,7 +50,7 @@ func TestTheLibraryItself(t *testing.T) {
 	none := must(IsAvailable(CapabilityDevice, "tpu"))
 	ok(t, must(IsAvailable(CapabilityEngine, "local")) == Available{Available: true} && !none.Available && strings.Contains(none.Reason, "tpu"), none)
 	gradient, probabilities := make([]float32, 2), make([]float32, 2)
-	loss := must(BceWithLogits(Vector([]float32{0, 0}), Vector([]float32{1, 0}), Vector(probabilities), Vector(gradient)))
+	loss := must(BceWithLogits(nil, Vector([]float32{0, 0}), Vector([]float32{1, 0}), Vector(probabilities), Vector(gradient)))
 	ok(t, math.Abs(loss-math.Ln2) < 1e-6 && probabilities[0] == 0.5 && gradient[0] == -0.25, loss)
 	ok(t, must(new(PlanOptions).BatchSize(7).Int(OptionBatchSize)) == 7 && must(new(PlanOptions).BagLength(2).Float(OptionBagLength)) == 2)
 	if err != nil {
@@ -244,7 +244,7 @@ func TestCheckpoints(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	onRanks(t, func(comm *Comm) error {
-		metrics := must(NewMetrics(comm))
+		metrics := must(NewMetrics(comm, nil))
 		defer metrics.Close()
 		err := errors.Join(metrics.Update(Vector([]float32{0.9, 0.1}), Vector([]float32{1, 0})), metrics.Compute())
 		ok(t, must(metrics.Get(MetricAuc)) == 1 && strings.Contains(must(CountersText()), "shardrec"))

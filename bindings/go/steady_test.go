@@ -33,7 +33,7 @@ func newTrainer(comm *Comm) *trainer {
 	}
 	plan := must(NewCollectivePlan(comm, nil, model, nil))
 	t := &trainer{tables: must(NewCollection(comm, nil, model, plan, nil)), bottom: must(NewMlp(3, nil)), top: must(NewMlp(width+3, nil)),
-		cross: must(NewInteraction(features, width, nil)), ddp: must(NewDdp(comm, nil)), metrics: must(NewMetrics(comm))}
+		cross: must(NewInteraction(features, width, nil)), ddp: must(NewDdp(comm, nil)), metrics: must(NewMetrics(comm, nil))}
 	t.lookup = must(NewLookup(t.tables, nil))
 	must(0, errors.Join(t.bottom.AddLinear(width, ActivationRelu), t.top.AddLinear(1, ActivationNone), t.ddp.SetOptimizer(adam)))
 	must(t.ddp.AddMlp("bottom", t.bottom))
@@ -95,7 +95,7 @@ func (t *trainer) forward(samples, count int) error {
 		func() error { return t.cross.Forward(hidden, pooled, joined) },
 		func() error { return t.top.Forward(joined, logits) },
 		func() (err error) {
-			t.loss, err = BceWithLogits(logits, Vector(t.labels[:samples]), Vector(t.predicted[:samples]), Matrix(t.logitsGradient, samples, 1))
+			t.loss, err = BceWithLogits(nil, logits, Vector(t.labels[:samples]), Vector(t.predicted[:samples]), Matrix(t.logitsGradient, samples, 1))
 			return err
 		},
 	} {

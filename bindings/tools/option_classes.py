@@ -14,8 +14,13 @@ MADE = "bindings/tools/option_classes.py from bindings/shardrec.i"
 WORDS = {
     "OPTIMIZER": "the optimizer of tables", "TABLE": "a table", "PLAN": "a plan", "COLLECTION": "a collection of tables",
     "LOOKUP": "a lookup", "DDP": "DDP", "MLP": "a stack of layers", "MESH": "a mesh", "COMM": "a communicator",
-    "RENDEZVOUS": "a rendezvous", "CHECKPOINT": "a checkpoint", "SCORER": "a scorer",
+    "RENDEZVOUS": "a rendezvous", "CHECKPOINT": "a checkpoint", "SCORER": "a scorer", "METRICS": "metrics",
 }
+
+STREAM_SAFETY = [
+    "", "# Safety", "It is such a stream, not being captured, that lives as long as what is made with these options, and no memory",
+    "that is worked on in its order is dropped before that is over.",
+]
 
 
 def enum_name(option):
@@ -97,10 +102,10 @@ def rust(kinds):
         for option in kind.options:
             type_ = plain.get(option.type) or enum_name(option)
             value = made.get(option.type, "Value::Integer(value.value())")
-            if option.key == "STREAM":  # unsafe: a number that CUDA takes for a pointer; layers.rs has it
-                continue
-            out += ["", *headers.rustdoc(headers.wrapped(sentence(option), ""), "    "), "    #[must_use]",
-                    f"    pub fn {'_'.join(option.words)}(mut self, value: {type_}) -> Self {{",
+            unsafe = option.key == "STREAM"  # a number that CUDA takes for a pointer
+            out += ["", *headers.rustdoc(headers.wrapped(sentence(option), ""), "    "),
+                    *(f"    /// {line}".rstrip() for line in STREAM_SAFETY if unsafe), "    #[must_use]",
+                    f"    pub {'unsafe ' if unsafe else ''}fn {'_'.join(option.words)}(mut self, value: {type_}) -> Self {{",
                     f"        self.0.set(OptionKey::{swigxml.pascal(option.key.lower().split('_'))}, {value});",
                     "        self", "    }"]
         out.append("}")

@@ -255,11 +255,12 @@ shardrec_status shardrec_interaction_backward(shardrec_interaction* interaction,
   });
 }
 
-shardrec_status shardrec_bce_with_logits(const shardrec_tensor* logits,
+shardrec_status shardrec_bce_with_logits(shardrec_mlp* stack, const shardrec_tensor* logits,
                                          const shardrec_tensor* labels,
                                          const shardrec_tensor* probabilities,
                                          const shardrec_tensor* gradient, double* out_loss) {
   return guard([&] {
+    if (stack != nullptr) enter(stack, Access::kExclusive);
     const std::span<const float> z = core::column_view<float>(logits, "logits");
     const auto batch = static_cast<int64_t>(z.size());
     const double loss =

@@ -33,7 +33,7 @@ shardrec_status shardrec_metrics_create(shardrec_comm* comm, const shardrec_opti
                                         shardrec_metrics** out) {
   return guard([&] {
     require_out(out, "out");
-    refuse_options(options, "metrics");
+    read_options(options, SHARDREC_OPTIONS_METRICS);
     if (comm == nullptr) {
       create(out, std::make_shared<MetricsObject>(MetricsObject{nullptr, dense::Metrics(nullptr)}));
       return;

@@ -30,6 +30,11 @@ constexpr uint32_t kWithThreads =
 constexpr uint32_t kNonFiniteKinds =
     kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_SCORER);
 constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP);
+constexpr uint32_t kOnDevices =
+    kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS);
+constexpr uint32_t kWaitsForDevices = kOnDevices | kinds(SHARDREC_OPTIONS_DDP);
+constexpr uint32_t kOrderedByStreams =
+    kinds(SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS, SHARDREC_OPTIONS_DDP);
 constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
 constexpr uint32_t kMlp = kinds(SHARDREC_OPTIONS_MLP);
 constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
@@ -96,6 +101,11 @@ constexpr std::array<Named, 3> kNonFinite = {{
 constexpr std::array<Named, 2> kDeviceWaits = {{
     {SHARDREC_DEVICE_WAIT_SLEEP, "sleep"},
     {SHARDREC_DEVICE_WAIT_SPIN, "spin"},
+}};
+constexpr std::array<Named, 3> kPrecisions = {{
+    {SHARDREC_PRECISION_FLOAT32, "float32"},
+    {SHARDREC_PRECISION_TFLOAT32, "tfloat32"},
+    {SHARDREC_PRECISION_BFLOAT16, "bfloat16"},
 }};
 constexpr std::array<Named, 3> kUnused = {{
     {SHARDREC_UNUSED_ERROR, "error"},
@@ -300,9 +310,9 @@ constexpr std::array kRows = {
     choice(KEY(BACKWARD_COMPRESSION), kCollection, kChoicesIn<kCompressions>,
            SHARDREC_COMPRESSION_NONE),
     integer(KEY(HIERARCHICAL), kCollection, kSwitch, 0, 1, std::nullopt),
-    integer(KEY(DEVICE), kCollectionAndMlp, "an integer in [-1, 1023]", -1, 1023, -1),
+    integer(KEY(DEVICE), kOnDevices, "an integer in [-1, 1023]", -1, 1023, -1),
     choice(KEY(NON_FINITE), kNonFiniteKinds, kChoicesIn<kNonFinite>, SHARDREC_NON_FINITE_ALLOW),
-    choice(KEY(DEVICE_WAIT), kCollectionAndMlp, kChoicesIn<kDeviceWaits>,
+    choice(KEY(DEVICE_WAIT), kWaitsForDevices, kChoicesIn<kDeviceWaits>,
            SHARDREC_DEVICE_WAIT_SLEEP),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
@@ -318,7 +328,8 @@ constexpr std::array kRows = {
     integer(KEY(DDP_STEP_IN_BACKWARD), kDdp, kSwitch, 0, 1, 0),
     integer(KEY(DDP_THREAD), kDdp, kSwitch, 0, 1, std::nullopt),
     integer(KEY(ACCUMULATE_GRADIENTS), kMlp, kSwitch, 0, 1, 0),
-    integer(KEY(STREAM), kMlp, "an integer", INT64_MIN, INT64_MAX, 0),
+    integer(KEY(STREAM), kOrderedByStreams, "an integer", INT64_MIN, INT64_MAX, 0),
+    choice(KEY(PRECISION), kMlp, kChoicesIn<kPrecisions>, SHARDREC_PRECISION_FLOAT32),
     choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),
     choice(KEY(ENGINE), kComm, kEngineChoices, std::nullopt),
     real(KEY(COMM_SETUP_SECONDS), kComm, kFinitePositive, positive, 1800.0),
@@ -382,6 +393,8 @@ const char* options_kind_name(shardrec_options_kind kind) noexcept {
       return "CHECKPOINT";
     case SHARDREC_OPTIONS_SCORER:
       return "SCORER";
+    case SHARDREC_OPTIONS_METRICS:
+      return "METRICS";
     case SHARDREC_OPTIONS_KIND_FORCE_32:
       break;
   }

@@ -43,6 +43,8 @@ const std::vector<Key>& keys() {
   const std::vector<shardrec_options_kind> collection = {SHARDREC_OPTIONS_COLLECTION};
   const std::vector<shardrec_options_kind> both = {SHARDREC_OPTIONS_COLLECTION,
                                                    SHARDREC_OPTIONS_MLP};
+  const std::vector<shardrec_options_kind> on_devices = {
+      SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS};
   const std::vector<shardrec_options_kind> rendezvous = {SHARDREC_OPTIONS_RENDEZVOUS};
   static constexpr const char* k65Letters =
       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -195,9 +197,10 @@ const std::vector<Key>& keys() {
        {-1, 4, 1e9},
        {"", "0", "float32", "Int8"}},
       {KEY(HIERARCHICAL), collection, Type::kInteger, "", {"0", "1"}, not_a_switch, no_integer},
-      {KEY(DEVICE), both, Type::kInteger, "-1", {"-1", "0", "1023"}, {-2, 1024}, no_integer},
+      {KEY(DEVICE), on_devices, Type::kInteger, "-1", {"-1", "0", "1023"}, {-2, 1024}, no_integer},
       {KEY(DEVICE_WAIT),
-       both,
+       {SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS,
+        SHARDREC_OPTIONS_DDP},
        Type::kInteger,
        "sleep",
        {"sleep", "spin"},
@@ -302,6 +305,13 @@ const std::vector<Key>& keys() {
        {"0", "1"},
        not_a_switch,
        no_integer},
+      {KEY(PRECISION),
+       {SHARDREC_OPTIONS_MLP},
+       Type::kInteger,
+       "float32",
+       {"float32", "tfloat32", "bfloat16"},
+       {-1, 3, 1e9},
+       no_name},
       {KEY(ACCUMULATE_GRADIENTS),
        {SHARDREC_OPTIONS_MLP},
        Type::kInteger,
@@ -310,7 +320,7 @@ const std::vector<Key>& keys() {
        not_a_switch,
        no_integer},
       {KEY(STREAM),
-       {SHARDREC_OPTIONS_MLP},
+       {SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS, SHARDREC_OPTIONS_DDP},
        Type::kInteger,
        "0",
        {"0", "-5", "9223372036854775807", "-9223372036854775808"},
@@ -401,7 +411,8 @@ const std::vector<shardrec_options_kind> kKinds = {
     SHARDREC_OPTIONS_OPTIMIZER,  SHARDREC_OPTIONS_TABLE,      SHARDREC_OPTIONS_PLAN,
     SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_LOOKUP,     SHARDREC_OPTIONS_DDP,
     SHARDREC_OPTIONS_MLP,        SHARDREC_OPTIONS_MESH,       SHARDREC_OPTIONS_COMM,
-    SHARDREC_OPTIONS_RENDEZVOUS, SHARDREC_OPTIONS_CHECKPOINT, SHARDREC_OPTIONS_SCORER};
+    SHARDREC_OPTIONS_RENDEZVOUS, SHARDREC_OPTIONS_CHECKPOINT, SHARDREC_OPTIONS_SCORER,
+    SHARDREC_OPTIONS_METRICS};
 
 Options make(shardrec_options_kind kind) {
   Options options;
@@ -554,7 +565,7 @@ TEST(Options, KeysAndKindsThatDoNotExistAreRefused) {
     EXPECT_EQ(shardrec_options_set_i64(options, key, 1), SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(number))) << shardrec_last_error();
   }
-  for (const int number : {0, 13, 1000000}) {
+  for (const int number : {0, 14, 1000000}) {
     const auto kind = static_cast<shardrec_options_kind>(number);
     shardrec_options* out = nullptr;
     EXPECT_EQ(shardrec_options_create(kind, &out), SHARDREC_INVALID_ARGUMENT);

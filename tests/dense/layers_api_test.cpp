@@ -338,18 +338,19 @@ TEST(LayersApi, LossRefusesLabelsOutsideWithTheirPosition) {
   std::vector<float> logits = {0, 1, 2}, labels = {0, 1, 2}, gradient(3, 7);
   const shardrec_tensor z = vector(logits), y = vector(labels), g = vector(gradient);
   double loss = -1;
-  EXPECT_EQ(shardrec_bce_with_logits(&z, &y, nullptr, &g, &loss), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(shardrec_bce_with_logits(nullptr, &z, &y, nullptr, &g, &loss),
+            SHARDREC_INVALID_ARGUMENT);
   int64_t position = 0;
   EXPECT_OK(shardrec_last_error_i64(SHARDREC_ERROR_POSITION, &position));
   EXPECT_EQ(position, 2);
   EXPECT_EQ(loss, -1);
   EXPECT_EQ(gradient[0], 7);
   labels[2] = 1;
-  EXPECT_OK(shardrec_bce_with_logits(&z, &y, nullptr, &g, nullptr));
+  EXPECT_OK(shardrec_bce_with_logits(nullptr, &z, &y, nullptr, &g, nullptr));
   EXPECT_FLOAT_EQ(gradient[0], 0.5F / 3);
   labels.pop_back();
   const shardrec_tensor shorter = vector(labels);
-  EXPECT_EQ(shardrec_bce_with_logits(&z, &shorter, nullptr, nullptr, &loss),
+  EXPECT_EQ(shardrec_bce_with_logits(nullptr, &z, &shorter, nullptr, nullptr, &loss),
             SHARDREC_INVALID_ARGUMENT);
 }
 

@@ -102,7 +102,7 @@ void Rank::dense_call(Input& in) {
       double value = 0;
       note(shardrec_metrics_compute(metrics));
       note(shardrec_metrics_get(metrics, as_enum<shardrec_metric>(in.below(9)), &value));
-      note(shardrec_bce_with_logits(probabilities, labels, nullptr, nullptr, &value));
+      note(shardrec_bce_with_logits(nullptr, probabilities, labels, nullptr, nullptr, &value));
       return;
     }
     default:

@@ -217,13 +217,16 @@ SHARDREC_API shardrec_status shardrec_interaction_backward(
     SHARDREC_WRITTEN const shardrec_tensor *dense_gradient,
     SHARDREC_WRITTEN const shardrec_tensor *embedding_gradient);
 
-/* Sigmoid and binary cross-entropy, averaged over the batch.
+/* Sigmoid and binary cross-entropy, averaged over the batch, on the CPU or where a stack is.
+ * stack: NULL, or one on the CPU: on the CPU. A stack on a device: there, in the order of its stream;
+ * matrices may each be on that device or on the CPU.
  * logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, [batch] or [batch, 1];
  * probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
  * out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
  * label outside 0 .. 1, with its position). Any thread. Since 0.1. */
 SHARDREC_API shardrec_status
-shardrec_bce_with_logits(const shardrec_tensor *logits, const shardrec_tensor *labels,
+shardrec_bce_with_logits(SHARDREC_NULLABLE shardrec_mlp *stack, const shardrec_tensor *logits,
+                         const shardrec_tensor *labels,
                          SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *probabilities,
                          SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *gradient,
                          SHARDREC_NULLABLE double *out_loss);

@@ -26,11 +26,11 @@ typedef enum shardrec_metric {
   SHARDREC_METRIC_FORCE_32 = 0x7fffffff
 } shardrec_metric;
 
-/* Makes an empty metric; its clock starts. comm: NULL for this rank alone. options: NULL (no kind of
- * options is for metrics yet). out: owned by the caller.
+/* Makes an empty metric; its clock starts. comm: NULL for this rank alone. options: kind METRICS or NULL. out:
+ * owned by the caller.
  * Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_metrics_create(SHARDREC_NULLABLE shardrec_comm *comm,
-                                                     SHARDREC_OPTIONS(NONE)
+                                                     SHARDREC_OPTIONS(METRICS)
                                                      const shardrec_options *options,
                                                      shardrec_metrics **out);
 

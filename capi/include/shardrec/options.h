@@ -32,6 +32,7 @@ typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_RENDEZVOUS = 10, /* keys 1000-1099 */
   SHARDREC_OPTIONS_CHECKPOINT = 11, /* keys 1100-1199 */
   SHARDREC_OPTIONS_SCORER = 12,     /* keys 1200-1299 */
+  SHARDREC_OPTIONS_METRICS = 13,    /* DEVICE, DEVICE_WAIT and STREAM */
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
@@ -173,6 +174,15 @@ typedef enum shardrec_device_wait {
   SHARDREC_DEVICE_WAIT_SPIN = 1, /* it keeps asking, which takes a processor, and goes on earlier */
   SHARDREC_DEVICE_WAIT_FORCE_32 = 0x7fffffff
 } shardrec_device_wait;
+
+/* In what number format a stack of layers multiplies matrices (PRECISION); layers.h has the arithmetic. */
+typedef enum shardrec_precision {
+  SHARDREC_PRECISION_FLOAT32 = 0,
+  SHARDREC_PRECISION_TFLOAT32 = 1, /* factors are rounded to 10 bits of mantissa */
+  SHARDREC_PRECISION_BFLOAT16 = 2, /* what lies between layers, too, is in bfloat16; parameters stay
+                                      float32 */
+  SHARDREC_PRECISION_FORCE_32 = 0x7fffffff
+} shardrec_precision;
 
 /* What becomes of DDP parameters that are not marked ready when a step with sync ends. */
 typedef enum shardrec_unused {
@@ -359,10 +369,12 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_ACCUMULATE_GRADIENTS = 700, /* i64, 0 or 1; 1: shardrec_mlp_backward adds to the
                                                  gradients of the parameters; default 0 */
   SHARDREC_OPTION_STREAM = 701, /* i64, the value of a cudaStream_t of the DEVICE, which lives as long as the
-                                   handle and is not being captured: what a stack or an interaction on a
-                                   device does takes place in its order; default 0, the legacy default
-                                   stream. Memory that it works on is given back behind that. Not looked
-                                   at on the CPU. Since 0.2 */
+                                   handle and is not being captured: what a stack, an interaction, a
+                                   metric or a DDP set on a device does takes place in its order;
+                                   default 0, the legacy default stream. Memory that it works on is
+                                   given back behind that. Not looked at on the CPU. Kinds MLP, METRICS
+                                   and DDP. Since 0.2 */
+  SHARDREC_OPTION_PRECISION = 702, /* i64, shardrec_precision; default FLOAT32. Since 0.2 */
   /* Mesh. */
   SHARDREC_OPTION_PLACEMENT = 800, /* i64, shardrec_placement; default INTRA_NODE_SYNC */
   /* Communicator. */

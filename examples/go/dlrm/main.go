@@ -99,7 +99,7 @@ func serve(ctx context.Context, directory string) error {
 		}()
 	}
 	halves.Wait()
-	metrics, err := sr.NewMetrics(nil)
+	metrics, err := sr.NewMetrics(nil, nil)
 	if err != nil {
 		return err
 	}

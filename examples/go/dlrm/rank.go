@@ -94,7 +94,7 @@ func (r *rank) open(comm *sr.Comm, directory string) error {
 		func() error { _, err := r.ddp.AddMlp("bottom", r.bottom); return err },
 		func() error { _, err := r.ddp.AddMlp("top", r.top); return err },
 		func() error { return r.ddp.Commit() },
-		made(r, &r.metrics, func() (*sr.Metrics, error) { return sr.NewMetrics(comm) }),
+		made(r, &r.metrics, func() (*sr.Metrics, error) { return sr.NewMetrics(comm, nil) }),
 		made(r, &r.checkpoint, func() (*sr.Checkpoint, error) { return sr.NewCheckpoint(comm, directory, nil) }),
 		func() error { return r.checkpoint.AddCollection("tables", r.tables) },
 		func() error { return r.checkpoint.AddMlp("bottom", r.bottom) },
@@ -132,7 +132,7 @@ func (r *rank) step(number int) error {
 	gradient := make([]float32, b.size)
 	dense, pooled := sr.Matrix(make([]float32, len(r.dense)), b.size, dim), sr.Matrix(make([]float32, len(r.pooled)), b.size, features*dim)
 	crossed := sr.Matrix(make([]float32, len(r.crossed)), b.size, r.width)
-	if _, err := sr.BceWithLogits(sr.Vector(r.logits), sr.Vector(b.labels), sr.Tensor{}, sr.Vector(gradient)); err != nil {
+	if _, err := sr.BceWithLogits(nil, sr.Vector(r.logits), sr.Vector(b.labels), sr.Tensor{}, sr.Vector(gradient)); err != nil {
 		return err
 	}
 	return inOrder(
@@ -163,7 +163,7 @@ func (r *rank) test() (float64, error) {
 		return 0, err
 	}
 	scores := make([]float32, b.size)
-	if _, err := sr.BceWithLogits(sr.Vector(r.logits), sr.Vector(b.labels), sr.Vector(scores), sr.Tensor{}); err != nil {
+	if _, err := sr.BceWithLogits(nil, sr.Vector(r.logits), sr.Vector(b.labels), sr.Vector(scores), sr.Tensor{}); err != nil {
 		return 0, err
 	}
 	return auc(r.metrics, scores, b.labels)

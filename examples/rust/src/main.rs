@@ -49,7 +49,7 @@ impl<'a> Trainer<'a> {
         ddp.add_mlp("top", &top)?;
         ddp.commit()?;
         let network = Network { lookup, bottom, interaction, top, buffers: Default::default() };
-        Ok(Trainer { comm, tables, network, ddp, metrics: Metrics::new(Some(comm))? })
+        Ok(Trainer { comm, tables, network, ddp, metrics: Metrics::new(Some(comm), None)? })
     }
 
     fn train(&mut self, step: i64) -> Result<()> {
@@ -59,7 +59,7 @@ impl<'a> Trainer<'a> {
         let [mut gradient, mut crossed, mut dense, mut pooled] =
             [1, columns, DIM, FEATURES * DIM].map(|width| vec![0f32; size * width]);
         let loss_gradient = Some(ViewMut::vector(&mut gradient));
-        bce_with_logits(passes.logits, View::vector(&batch.labels), None, loss_gradient)?;
+        bce_with_logits(None, passes.logits, View::vector(&batch.labels), None, loss_gradient)?;
         let step = self.ddp.begin(true)?;
         let to_crossed = ViewMut::matrix(&mut crossed, size, columns);
         passes.top.backward(View::matrix(&gradient, size, 1), Some(to_crossed))?;
@@ -82,6 +82,7 @@ impl<'a> Trainer<'a> {
         let logits = forward(&mut self.network, &batch)?.logits;
         let mut probabilities = vec![0f32; batch.size];
         bce_with_logits(
+            None,
             logits,
             View::vector(&batch.labels),
             Some(ViewMut::vector(&mut probabilities)),
@@ -146,7 +147,7 @@ fn serve(directory: &str) -> Any<()> {
         other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         Ok(())
     })?;
-    let mut metrics = Metrics::new(None)?;
+    let mut metrics = Metrics::new(None, None)?;
     metrics.update(View::vector(&scores), View::vector(&make_batch(TEST_FROM, TEST as usize)?.labels))?;
     metrics.compute()?;
     println!("serving step {}: test AUC {:.4}", scorer.info()?.step, metrics.get(Metric::Auc)?);

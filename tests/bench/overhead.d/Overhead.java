@@ -103,7 +103,7 @@ public final class Overhead {
       ddp.addMlp("bottom", bottom);
       ddp.addMlp("top", top);
       ddp.commit();
-      metrics = open(new Metrics(comm));
+      metrics = open(new Metrics(comm, null));
     }
 
     @Override
@@ -115,7 +115,7 @@ public final class Overhead {
       lookup.allDone();
       cross.forward(dense, pooled, crossed.resize(size));
       top.forward(crossed, logits.resize(size));
-      ShardRec.bceWithLogits(logits, labels.resize(size), predicted.resize(size), logitsGradient.resize(size));
+      ShardRec.bceWithLogits(null, logits, labels.resize(size), predicted.resize(size), logitsGradient.resize(size));
       ddp.begin(true);
       top.backward(logitsGradient, crossedGradient.resize(size));
       cross.backward(crossedGradient, denseGradient.resize(size), pooledGradient.resize(size));

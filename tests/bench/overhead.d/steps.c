@@ -194,7 +194,7 @@ static int whole_step(overhead_training *t) {
   TRY(shardrec_lookup_all_done(t->lookup, &done));
   TRY(shardrec_interaction_forward(t->cross, &dense, &pooled, &crossed));
   TRY(shardrec_mlp_forward(t->top, &crossed, &logits));
-  TRY(shardrec_bce_with_logits(&logits, &labels, &predicted, &logits_gradient, &loss));
+  TRY(shardrec_bce_with_logits(NULL, &logits, &labels, &predicted, &logits_gradient, &loss));
   TRY(shardrec_ddp_begin(t->ddp, 1));
   TRY(shardrec_mlp_backward(t->top, &logits_gradient, &crossed_gradient));
   TRY(shardrec_interaction_backward(t->cross, &crossed_gradient, &dense_gradient,

@@ -471,7 +471,7 @@ extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
 extern swig_type_183 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
 extern swig_type_184 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_185 arg2, swig_type_186 arg3, swig_type_187 arg4);
 extern swig_type_188 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_189 arg2, swig_type_190 arg3, swig_type_191 arg4);
-extern swig_type_192 _wrap_bce_with_logits_capi(swig_type_193 arg1, swig_type_194 arg2, swig_type_195 arg3, swig_type_196 arg4, swig_voidp arg5);
+extern swig_type_192 _wrap_bce_with_logits_capi(uintptr_t arg1, swig_type_193 arg2, swig_type_194 arg3, swig_type_195 arg4, swig_type_196 arg5, swig_voidp arg6);
 extern swig_type_197 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_198 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
 extern swig_type_199 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_200 arg2, uintptr_t arg3);
@@ -4087,14 +4087,17 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	return swig_r_1
 }
 
-func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *float64) (_swig_ret error) {
+func Bce_with_logits(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 Tensor, arg6 *float64) (_swig_ret error) {
 	var swig_r string
-	var _swig_i_0 []struct{}
+	var _swig_i_0 uintptr
 
-	if err := arg1.check(); err != nil {
-		return err
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
 	}
-	_swig_i_0 = *(*[]struct{})(unsafe.Pointer(&arg1))
 
 	var _swig_i_1 []struct{}
 
@@ -4117,16 +4120,21 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_193)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_194)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
+	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+
+	_swig_i_5 := arg6
+	swig_r_p := C._wrap_bce_with_logits_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_193)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_194)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	keepLayout(arg1)
+	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
 	keepLayout(arg3)
 	keepLayout(arg4)
-	if Swig_escape_always_false {
-		Swig_escape_val = _swig_i_0
-	}
+	keepLayout(arg5)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4135,6 +4143,9 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	}
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_4
 	}
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

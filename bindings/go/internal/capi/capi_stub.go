@@ -284,7 +284,7 @@ func Interaction_forward(*Handle, Tensor, Tensor, Tensor) error { return missing
 
 func Interaction_backward(*Handle, Tensor, Tensor, Tensor) error { return missing() }
 
-func Bce_with_logits(Tensor, Tensor, Tensor, Tensor, *float64) error { return missing() }
+func Bce_with_logits(*Handle, Tensor, Tensor, Tensor, Tensor, *float64) error { return missing() }
 
 func Checkpoint_create(*Handle, string, *Handle, *uintptr) error { return missing() }
 

@@ -3903,26 +3903,28 @@ _gostring_ _wrap_interaction_backward_capi(shardrec_interaction *_swig_go_0, _go
 }
 
 
-_gostring_ _wrap_bce_with_logits_capi(_goslice_ _swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, double *_swig_go_4) {
-  shardrec_tensor *arg1 = 0 ;
+_gostring_ _wrap_bce_with_logits_capi(shardrec_mlp *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, double *_swig_go_5) {
+  shardrec_mlp *arg1 = 0 ;
   shardrec_tensor *arg2 = 0 ;
   shardrec_tensor *arg3 = 0 ;
   shardrec_tensor *arg4 = 0 ;
-  double *arg5 = 0 ;
-  shardrec_tensor view1 ;
+  shardrec_tensor *arg5 = 0 ;
+  double *arg6 = 0 ;
   shardrec_tensor view2 ;
   shardrec_tensor view3 ;
   shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
-  arg1 = go_read_tensor(_swig_go_0, &view1);
+  arg1 = (shardrec_mlp *)_swig_go_0;
   arg2 = go_read_tensor(_swig_go_1, &view2);
   arg3 = go_read_tensor(_swig_go_2, &view3);
   arg4 = go_read_tensor(_swig_go_3, &view4);
-  arg5 = (double *)_swig_go_4;
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  arg6 = (double *)_swig_go_5;
   
-  result = (shardrec_status)shardrec_bce_with_logits((struct shardrec_tensor const *)arg1,(struct shardrec_tensor const *)arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,arg5);
+  result = (shardrec_status)shardrec_bce_with_logits(arg1,(struct shardrec_tensor const *)arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,arg6);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;

@@ -168,6 +168,8 @@ pub const SHARDREC_OPTIONS_RENDEZVOUS: shardrec_options_kind = shardrec_options_
 pub const SHARDREC_OPTIONS_CHECKPOINT: shardrec_options_kind = shardrec_options_kind(11);
 /// keys 1200-1299
 pub const SHARDREC_OPTIONS_SCORER: shardrec_options_kind = shardrec_options_kind(12);
+/// DEVICE, DEVICE_WAIT and STREAM
+pub const SHARDREC_OPTIONS_METRICS: shardrec_options_kind = shardrec_options_kind(13);
 const _: () = assert!(core::mem::size_of::<shardrec_options_kind>() == 4);
 
 /// Formulas: of tables shardrec_model_set_optimizer, of layers and of parameters that a shardrec_ddp
@@ -353,6 +355,18 @@ pub const SHARDREC_DEVICE_WAIT_SLEEP: shardrec_device_wait = shardrec_device_wai
 pub const SHARDREC_DEVICE_WAIT_SPIN: shardrec_device_wait = shardrec_device_wait(1);
 const _: () = assert!(core::mem::size_of::<shardrec_device_wait>() == 4);
 
+/// In what number format a stack of layers multiplies matrices (PRECISION); layers.h has the arithmetic.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_precision(pub u32);
+/// The C API's `SHARDREC_PRECISION_FLOAT32`.
+pub const SHARDREC_PRECISION_FLOAT32: shardrec_precision = shardrec_precision(0);
+/// factors are rounded to 10 bits of mantissa
+pub const SHARDREC_PRECISION_TFLOAT32: shardrec_precision = shardrec_precision(1);
+/// what lies between layers, too, is in bfloat16; parameters stay float32
+pub const SHARDREC_PRECISION_BFLOAT16: shardrec_precision = shardrec_precision(2);
+const _: () = assert!(core::mem::size_of::<shardrec_precision>() == 4);
+
 /// What becomes of DDP parameters that are not marked ready when a step with sync ends.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -517,8 +531,10 @@ pub const SHARDREC_OPTION_DDP_STEP_IN_BACKWARD: shardrec_option = shardrec_optio
 pub const SHARDREC_OPTION_DDP_THREAD: shardrec_option = shardrec_option(610);
 /// i64, 0 or 1; 1: shardrec_mlp_backward adds to the gradients of the parameters; default 0
 pub const SHARDREC_OPTION_ACCUMULATE_GRADIENTS: shardrec_option = shardrec_option(700);
-/// i64, the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being captured: what a stack or an interaction on a device does takes place in its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU. Since 0.2
+/// i64, the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2
 pub const SHARDREC_OPTION_STREAM: shardrec_option = shardrec_option(701);
+/// i64, shardrec_precision; default FLOAT32. Since 0.2
+pub const SHARDREC_OPTION_PRECISION: shardrec_option = shardrec_option(702);
 /// i64, shardrec_placement; default INTRA_NODE_SYNC
 pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
 /// i64, shardrec_engine; default: as the environment says; for shardrec_comm_create_from_env
@@ -2447,12 +2463,14 @@ extern "C" {
     /// Gradients of both inputs of the last forward, overwritten. Errors: as shardrec_interaction_forward;
     /// INVALID_STATE (no forward). Since 0.1.
     pub fn shardrec_interaction_backward(interaction: *mut shardrec_interaction, output_gradient: *const shardrec_tensor, dense_gradient: *const shardrec_tensor, embedding_gradient: *const shardrec_tensor) -> shardrec_status;
-    /// Sigmoid and binary cross-entropy, averaged over the batch.
+    /// Sigmoid and binary cross-entropy, averaged over the batch, on the CPU or where a stack is.
+    /// stack: NULL, or one on the CPU: on the CPU. A stack on a device: there, in the order of its stream;
+    /// matrices may each be on that device or on the CPU.
     /// logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, \[batch\] or \[batch, 1\];
     /// probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
     /// out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
     /// label outside 0 .. 1, with its position). Any thread. Since 0.1.
-    pub fn shardrec_bce_with_logits(logits: *const shardrec_tensor, labels: *const shardrec_tensor, probabilities: *const shardrec_tensor, gradient: *const shardrec_tensor, out_loss: *mut f64) -> shardrec_status;
+    pub fn shardrec_bce_with_logits(stack: *mut shardrec_mlp, logits: *const shardrec_tensor, labels: *const shardrec_tensor, probabilities: *const shardrec_tensor, gradient: *const shardrec_tensor, out_loss: *mut f64) -> shardrec_status;
     /// Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
     /// comm: the ranks that commit, open and load together; for collections on a mesh the communicator
     /// that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
@@ -2726,8 +2744,8 @@ extern "C" {
     /// infinite in row POSITION, column VALUE); UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
     /// missing: the sentence says why). Since 0.1.
     pub fn shardrec_scorer_predict(scorer: *const shardrec_scorer, batch: *const shardrec_batch, dense: *const shardrec_tensor, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
-    /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. options: NULL (no kind of
-    /// options is for metrics yet). out: owned by the caller.
+    /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. options: kind METRICS or NULL. out:
+    /// owned by the caller.
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_metrics_create(comm: *mut shardrec_comm, options: *const shardrec_options, out: *mut *mut shardrec_metrics) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Since 0.1.

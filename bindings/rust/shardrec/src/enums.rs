@@ -383,6 +383,8 @@ pub enum OptionsKind {
     Checkpoint,
     /// `SHARDREC_OPTIONS_SCORER`: keys 1200-1299.
     Scorer,
+    /// `SHARDREC_OPTIONS_METRICS`: DEVICE, DEVICE_WAIT and STREAM.
+    Metrics,
 }
 
 impl OptionsKind {
@@ -406,6 +408,7 @@ impl OptionsKind {
             OptionsKind::Rendezvous => sys::SHARDREC_OPTIONS_RENDEZVOUS,
             OptionsKind::Checkpoint => sys::SHARDREC_OPTIONS_CHECKPOINT,
             OptionsKind::Scorer => sys::SHARDREC_OPTIONS_SCORER,
+            OptionsKind::Metrics => sys::SHARDREC_OPTIONS_METRICS,
         }
     }
 
@@ -425,6 +428,7 @@ impl OptionsKind {
             sys::SHARDREC_OPTIONS_RENDEZVOUS => Some(OptionsKind::Rendezvous),
             sys::SHARDREC_OPTIONS_CHECKPOINT => Some(OptionsKind::Checkpoint),
             sys::SHARDREC_OPTIONS_SCORER => Some(OptionsKind::Scorer),
+            sys::SHARDREC_OPTIONS_METRICS => Some(OptionsKind::Metrics),
             _ => None,
         }
     }
@@ -1007,6 +1011,46 @@ impl DeviceWait {
     }
 }
 
+/// In what number format a stack of layers multiplies matrices (PRECISION); layers.h has the arithmetic.
+/// The C API's `shardrec_precision`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Precision {
+    /// `SHARDREC_PRECISION_FLOAT32`.
+    Float32,
+    /// `SHARDREC_PRECISION_TFLOAT32`: factors are rounded to 10 bits of mantissa.
+    Tfloat32,
+    /// `SHARDREC_PRECISION_BFLOAT16`: what lies between layers, too, is in bfloat16; parameters stay float32.
+    Bfloat16,
+}
+
+impl Precision {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_precision {
+        match self {
+            Precision::Float32 => sys::SHARDREC_PRECISION_FLOAT32,
+            Precision::Tfloat32 => sys::SHARDREC_PRECISION_TFLOAT32,
+            Precision::Bfloat16 => sys::SHARDREC_PRECISION_BFLOAT16,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_precision) -> Option<Precision> {
+        match raw {
+            sys::SHARDREC_PRECISION_FLOAT32 => Some(Precision::Float32),
+            sys::SHARDREC_PRECISION_TFLOAT32 => Some(Precision::Tfloat32),
+            sys::SHARDREC_PRECISION_BFLOAT16 => Some(Precision::Bfloat16),
+            _ => None,
+        }
+    }
+}
+
 /// What becomes of DDP parameters that are not marked ready when a step with sync ends.
 /// The C API's `shardrec_unused`.
 #[non_exhaustive]
@@ -1355,10 +1399,12 @@ pub enum OptionKey {
     /// parameters; default 0.
     AccumulateGradients,
     /// `SHARDREC_OPTION_STREAM`: i64, the value of a cudaStream_t of the DEVICE, which lives as long as the handle
-    /// and is not being captured: what a stack or an interaction on a device does takes place in its order; default
-    /// 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU.
-    /// Since 0.2.
+    /// and is not being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in
+    /// its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked
+    /// at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
     Stream,
+    /// `SHARDREC_OPTION_PRECISION`: i64, shardrec_precision; default FLOAT32. Since 0.2.
+    Precision,
     /// `SHARDREC_OPTION_PLACEMENT`: i64, shardrec_placement; default INTRA_NODE_SYNC.
     Placement,
     /// `SHARDREC_OPTION_ENGINE`: i64, shardrec_engine; default: as the environment says; for
@@ -1472,6 +1518,7 @@ impl OptionKey {
             OptionKey::DdpThread => sys::SHARDREC_OPTION_DDP_THREAD,
             OptionKey::AccumulateGradients => sys::SHARDREC_OPTION_ACCUMULATE_GRADIENTS,
             OptionKey::Stream => sys::SHARDREC_OPTION_STREAM,
+            OptionKey::Precision => sys::SHARDREC_OPTION_PRECISION,
             OptionKey::Placement => sys::SHARDREC_OPTION_PLACEMENT,
             OptionKey::Engine => sys::SHARDREC_OPTION_ENGINE,
             OptionKey::CommSetupSeconds => sys::SHARDREC_OPTION_COMM_SETUP_SECONDS,
@@ -1551,6 +1598,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_DDP_THREAD => Some(OptionKey::DdpThread),
             sys::SHARDREC_OPTION_ACCUMULATE_GRADIENTS => Some(OptionKey::AccumulateGradients),
             sys::SHARDREC_OPTION_STREAM => Some(OptionKey::Stream),
+            sys::SHARDREC_OPTION_PRECISION => Some(OptionKey::Precision),
             sys::SHARDREC_OPTION_PLACEMENT => Some(OptionKey::Placement),
             sys::SHARDREC_OPTION_ENGINE => Some(OptionKey::Engine),
             sys::SHARDREC_OPTION_COMM_SETUP_SECONDS => Some(OptionKey::CommSetupSeconds),

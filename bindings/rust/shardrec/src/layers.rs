@@ -2,12 +2,10 @@
 
 use shardrec_sys as sys;
 
-use crate::enums::{Activation, Dtype, ErrorKind, LayerKind, MlpSetting, OptionKey};
+use crate::enums::{Activation, Dtype, ErrorKind, LayerKind, MlpSetting};
 use crate::error::{c_text, check, refusal, Result};
 use crate::handles::{Checkpoint, Interaction, Mlp};
 use crate::memory::copied;
-use crate::option_types::MlpOptions;
-use crate::options::Value;
 use crate::tensor::{View, ViewMut};
 
 // SAFETY of every call below: handles are tickets of any value; tensors, texts and out-parameters outlive
@@ -28,20 +26,6 @@ pub struct Parameter {
 pub struct MlpPass<'a> {
     mlp: &'a mut Mlp,
     input: View<'a>,
-}
-
-impl MlpOptions {
-    /// STREAM: the value of a cudaStream_t of the device, in whose order a stack or an interaction works there; default 0,
-    /// the legacy default stream. Not looked at on the CPU. Since 0.2.
-    ///
-    /// # Safety
-    /// It is such a stream, not being captured, that lives as long as what is made with these options, and no memory that is
-    /// worked on in its order is dropped before that is over.
-    #[must_use]
-    pub unsafe fn stream(mut self, stream: i64) -> Self {
-        self.0.set(OptionKey::Stream, Value::Integer(stream));
-        self
-    }
 }
 
 impl Mlp {

@@ -10,7 +10,7 @@ use crate::enums::{Capability, Clip, CommProperty, DeviceType, Dtype, Engine, Lo
 use crate::error::{c_text, check, take_text, taken, Result};
 use crate::ddp::Ddp;
 use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
-use crate::option_types::{CheckpointOptions, CollectionOptions, CommOptions, LookupOptions, MeshOptions, MlpOptions, OptimizerOptions, PlanOptions, RendezvousOptions, ScorerOptions, TableOptions};
+use crate::option_types::{CheckpointOptions, CollectionOptions, CommOptions, LookupOptions, MeshOptions, MetricsOptions, MlpOptions, OptimizerOptions, PlanOptions, RendezvousOptions, ScorerOptions, TableOptions};
 use crate::options::with;
 use crate::tensor::{View, ViewMut};
 
@@ -89,14 +89,16 @@ pub fn set_log_level(level: LogLevel) -> Result<()> {
     check(unsafe { sys::shardrec_log_set_level(level.raw()) })
 }
 
-/// Sigmoid and binary cross-entropy, averaged over the batch.
+/// Sigmoid and binary cross-entropy, averaged over the batch, on the CPU or where a stack is.
+/// stack: None, or one on the CPU: on the CPU. A stack on a device: there, in the order of its stream;
+/// matrices may each be on that device or on the CPU.
 /// logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, \[batch\] or \[batch, 1\];
 /// probabilities and gradient may be None. gradient = (sigmoid(logit) - label) / batch.
 /// out_loss: the mean in nats (0 for an empty batch). Errors: INVALID_ARGUMENT (also: a
 /// label outside 0 .. 1, with its position). Any thread. Since 0.1.
-pub fn bce_with_logits(logits: View<'_>, labels: View<'_>, probabilities: Option<ViewMut<'_>>, gradient: Option<ViewMut<'_>>) -> Result<f64> {
+pub fn bce_with_logits(stack: Option<&Mlp>, logits: View<'_>, labels: View<'_>, probabilities: Option<ViewMut<'_>>, gradient: Option<ViewMut<'_>>) -> Result<f64> {
     let mut out_loss = 0f64;
-    check(unsafe { sys::shardrec_bce_with_logits(&logits.raw, &labels.raw, probabilities.as_ref().map_or(std::ptr::null(), |view| &view.raw), gradient.as_ref().map_or(std::ptr::null(), |view| &view.raw), &mut out_loss) })?;
+    check(unsafe { sys::shardrec_bce_with_logits(stack.map_or(std::ptr::null_mut(), |handle| handle.0), &logits.raw, &labels.raw, probabilities.as_ref().map_or(std::ptr::null(), |view| &view.raw), gradient.as_ref().map_or(std::ptr::null(), |view| &view.raw), &mut out_loss) })?;
     Ok(out_loss)
 }
 
@@ -1767,11 +1769,10 @@ impl Scorer {
 }
 
 impl Metrics {
-    /// Makes an empty metric; its clock starts. comm: None for this rank alone. options: None (no kind of
-    /// options is for metrics yet).
+    /// Makes an empty metric; its clock starts. comm: None for this rank alone. options: kind METRICS or None.
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
-    pub fn new(comm: Option<&Comm>) -> Result<Metrics> {
-        Metrics::made_by(|out| unsafe { sys::shardrec_metrics_create(comm.map_or(std::ptr::null_mut(), |handle| handle.0), std::ptr::null(), out) })
+    pub fn new(comm: Option<&Comm>, options: Option<&MetricsOptions>) -> Result<Metrics> {
+        with(options.map(|o| &o.0), |made| Metrics::made_by(|out| unsafe { sys::shardrec_metrics_create(comm.map_or(std::ptr::null_mut(), |handle| handle.0), made, out) }))
     }
 
     /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].

@@ -1,7 +1,7 @@
 // Made by bindings/tools/option_classes.py from bindings/shardrec.i; do not edit.
 //! A type per kind of options.
 
-use crate::enums::{Balance, Compression, DdpOrder, DeviceWait, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
+use crate::enums::{Balance, Compression, DdpOrder, DeviceWait, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Precision, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
 use crate::options::{Settings, Value};
 
 /// Options of the optimizer of tables. Unset ones have their defaults.
@@ -528,6 +528,15 @@ impl DdpOptions {
         self
     }
 
+    /// DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not
+    /// the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do
+    /// (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2.
+    #[must_use]
+    pub fn device_wait(mut self, value: DeviceWait) -> Self {
+        self.0.set(OptionKey::DeviceWait, Value::Integer(value.value()));
+        self
+    }
+
     /// DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged.
     #[must_use]
     pub fn average(mut self, value: bool) -> Self {
@@ -612,6 +621,20 @@ impl DdpOptions {
     #[must_use]
     pub fn thread(mut self, value: bool) -> Self {
         self.0.set(OptionKey::DdpThread, Value::Integer(value.into()));
+        self
+    }
+
+    /// STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being
+    /// captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its order;
+    /// default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the
+    /// CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+    ///
+    /// # Safety
+    /// It is such a stream, not being captured, that lives as long as what is made with these options, and no memory
+    /// that is worked on in its order is dropped before that is over.
+    #[must_use]
+    pub unsafe fn stream(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Stream, Value::Integer(value));
         self
     }
 }
@@ -759,6 +782,27 @@ impl MlpOptions {
     #[must_use]
     pub fn accumulate_gradients(mut self, value: bool) -> Self {
         self.0.set(OptionKey::AccumulateGradients, Value::Integer(value.into()));
+        self
+    }
+
+    /// STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being
+    /// captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its order;
+    /// default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the
+    /// CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+    ///
+    /// # Safety
+    /// It is such a stream, not being captured, that lives as long as what is made with these options, and no memory
+    /// that is worked on in its order is dropped before that is over.
+    #[must_use]
+    pub unsafe fn stream(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Stream, Value::Integer(value));
+        self
+    }
+
+    /// PRECISION: shardrec_precision; default FLOAT32. Since 0.2.
+    #[must_use]
+    pub fn precision(mut self, value: Precision) -> Self {
+        self.0.set(OptionKey::Precision, Value::Integer(value.value()));
         self
     }
 }
@@ -1074,6 +1118,72 @@ impl ScorerOptions {
     #[must_use]
     pub fn logits(mut self, value: bool) -> Self {
         self.0.set(OptionKey::Logits, Value::Integer(value.into()));
+        self
+    }
+}
+
+/// Options of metrics. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct MetricsOptions(pub(crate) Settings);
+
+impl Default for MetricsOptions {
+    fn default() -> Self {
+        MetricsOptions(Settings::new(OptionsKind::Metrics))
+    }
+}
+
+impl MetricsOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value, set or by default, as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
+    }
+
+    /// DEVICE: in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA
+    /// device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed,
+    /// INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it.
+    /// Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU
+    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+    #[must_use]
+    pub fn device(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Device, Value::Integer(value));
+        self
+    }
+
+    /// DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not
+    /// the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do
+    /// (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2.
+    #[must_use]
+    pub fn device_wait(mut self, value: DeviceWait) -> Self {
+        self.0.set(OptionKey::DeviceWait, Value::Integer(value.value()));
+        self
+    }
+
+    /// STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being
+    /// captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its order;
+    /// default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the
+    /// CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+    ///
+    /// # Safety
+    /// It is such a stream, not being captured, that lives as long as what is made with these options, and no memory
+    /// that is worked on in its order is dropped before that is over.
+    #[must_use]
+    pub unsafe fn stream(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Stream, Value::Integer(value));
         self
     }
 }

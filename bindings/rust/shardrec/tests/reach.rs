@@ -53,8 +53,8 @@ fn the_library_itself() {
     assert_eq!(PlanOptions::new().bag_length(2).real(OptionKey::BagLength).unwrap(), 2.0);
     let (mut probabilities, mut gradient) = ([0f32; 2], [0f32; 2]);
     let (p, g) = (ViewMut::vector(&mut probabilities), ViewMut::vector(&mut gradient));
-    let loss =
-        bce_with_logits(View::vector(&[0f32; 2]), View::vector(&[1f32, 0.0]), Some(p), Some(g)).unwrap();
+    let loss = bce_with_logits(None, View::vector(&[0f32; 2]), View::vector(&[1f32, 0.0]), Some(p), Some(g))
+        .unwrap();
     assert!((loss - 2f64.ln()).abs() < 1e-6 && probabilities[0] == 0.5 && gradient[0] == -0.25);
 }
 
@@ -386,13 +386,13 @@ fn checkpoints() {
 #[test]
 fn metrics_over_ranks() {
     run(2, |comm: &Comm| -> Result<()> {
-        let mut metrics = Metrics::new(Some(comm))?;
+        let mut metrics = Metrics::new(Some(comm), None)?;
         metrics.update(View::vector(&[0.9f32, 0.1]), View::vector(&[1f32, 0.0]))?;
         metrics.compute()?;
         assert_eq!(metrics.get(Metric::Auc)?, 1.0);
         assert!(counters_text()?.contains("shardrec"));
         metrics.reset()?;
-        let mut own = Metrics::new(None)?; // of this rank alone
+        let mut own = Metrics::new(None, None)?; // of this rank alone
         let label = comm.rank()? as f32;
         own.update(View::vector(&[0.9f32, 0.1]), View::vector(&[label, 1.0 - label]))?;
         own.compute()?;

@@ -91,7 +91,7 @@ impl Trained<'_> {
         let _ = self.top.forward(crossed, ViewMut::matrix(&mut logits, BATCH, 1))?;
         let labels = [0f32; BATCH];
         let out = Some(ViewMut::vector(&mut scores));
-        bce_with_logits(View::vector(&logits), View::vector(&labels), out, None)?;
+        bce_with_logits(None, View::vector(&logits), View::vector(&labels), out, None)?;
         Ok(Answer { pooled, scores })
     }
 

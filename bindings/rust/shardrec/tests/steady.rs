@@ -48,7 +48,7 @@ fn a_steady_step_allocates_nothing() {
         ddp.add_mlp("layers", &layers)?;
         ddp.add_parameter("own", &[3], vec![0f32; 3])?;
         ddp.commit()?;
-        let mut metrics = Metrics::new(Some(comm))?;
+        let mut metrics = Metrics::new(Some(comm), None)?;
         let (ids, lengths) = ([0i64, 9, 2, 0, 1, 2, 5], [1i32; LARGEST]);
         let labels = [1f32, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0];
         let mut pooled = AlignedVec::<f32>::zeroed(LARGEST * DIM);
@@ -72,7 +72,7 @@ fn a_steady_step_allocates_nothing() {
             let labels = View::vector(&labels[..size]);
             let scores = Some(ViewMut::vector(&mut probabilities[..size]));
             let out = Some(ViewMut::vector(&mut of_logits[..size]));
-            bce_with_logits(View::vector(&logits[..size]), labels, scores, out)?;
+            bce_with_logits(None, View::vector(&logits[..size]), labels, scores, out)?;
             let mut averaged = ddp.begin(true)?;
             averaged.gradient_mut::<f32>(2)?.fill(1.0);
             averaged.mark_ready(2, 1)?;

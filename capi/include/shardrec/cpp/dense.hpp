@@ -208,8 +208,8 @@ inline double bce_with_logits(const Vector &logits, const Vector &labels,
                               const Vector &probabilities = nullptr,
                               const Vector &gradient = nullptr) {
   double loss = 0;
-  check(shardrec_bce_with_logits(logits.get(), labels.get(), probabilities.get(), gradient.get(),
-                                 &loss));
+  check(shardrec_bce_with_logits(nullptr, logits.get(), labels.get(), probabilities.get(),
+                                 gradient.get(), &loss));
   return loss;
 }
 
@@ -220,6 +220,9 @@ class Metrics : public detail::Handle<shardrec_metrics, shardrec_metrics_destroy
     check(shardrec_metrics_create(comm == nullptr ? nullptr : comm->get(), nullptr, out()));
   }
   explicit Metrics(Comm &comm) : Metrics(&comm) {}
+  Metrics(Comm *comm, const Options &options) {
+    check(shardrec_metrics_create(comm == nullptr ? nullptr : comm->get(), options.get(), out()));
+  }
   using Handle::Handle;
 
   void update(const Vector &probabilities, const Vector &labels) {

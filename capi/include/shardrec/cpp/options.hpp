@@ -240,6 +240,10 @@ class DdpOptions : public detail::OptionsOf<DdpOptions, SHARDREC_OPTIONS_DDP> {
   DdpOptions &thread(bool on) { return with(SHARDREC_OPTION_DDP_THREAD, on); }
   DdpOptions &step_in_backward(bool on) { return with(SHARDREC_OPTION_DDP_STEP_IN_BACKWARD, on); }
   DdpOptions &threads(int32_t threads) { return with(SHARDREC_OPTION_THREADS, threads); }
+  DdpOptions &device_wait(const Choice<shardrec_device_wait> &wait) {
+    return with(SHARDREC_OPTION_DEVICE_WAIT, wait);
+  }
+  DdpOptions &stream(int64_t stream) { return with(SHARDREC_OPTION_STREAM, stream); }
 };
 
 // Of stacks of layers; an interaction takes the threads.
@@ -255,6 +259,18 @@ class MlpOptions : public detail::OptimizerOf<MlpOptions, SHARDREC_OPTIONS_MLP> 
     return with(SHARDREC_OPTION_DEVICE_WAIT, wait);
   }
   MlpOptions &stream(int64_t stream) { return with(SHARDREC_OPTION_STREAM, stream); }
+  MlpOptions &precision(const Choice<shardrec_precision> &precision) {
+    return with(SHARDREC_OPTION_PRECISION, precision);
+  }
+};
+
+class MetricsOptions : public detail::OptionsOf<MetricsOptions, SHARDREC_OPTIONS_METRICS> {
+ public:
+  MetricsOptions &device(int64_t number) { return with(SHARDREC_OPTION_DEVICE, number); }
+  MetricsOptions &device_wait(const Choice<shardrec_device_wait> &wait) {
+    return with(SHARDREC_OPTION_DEVICE_WAIT, wait);
+  }
+  MetricsOptions &stream(int64_t stream) { return with(SHARDREC_OPTION_STREAM, stream); }
 };
 
 class MeshOptions : public detail::OptionsOf<MeshOptions, SHARDREC_OPTIONS_MESH> {

@@ -55,7 +55,8 @@ impl Tables {
             model.add_feature(table, &name, Pooling::Sum)?;
         }
         let plan = Plan::collective(comm, None, &model, None)?;
-        let collection = Collection::new(comm, None, &model, &plan, Some(&CollectionOptions::new().threads(1)))?;
+        let collection =
+            Collection::new(comm, None, &model, &plan, Some(&CollectionOptions::new().threads(1)))?;
         let mut lengths = AlignedVec::zeroed(tables * batch);
         lengths.fill(1);
         Ok(Tables {
@@ -126,7 +127,7 @@ impl Whole {
             top,
             cross,
             ddp,
-            metrics: Metrics::new(Some(comm))?,
+            metrics: Metrics::new(Some(comm), None)?,
             input: zeros(DENSE),
             dense: zeros(DIM),
             crossed: zeros(width),
@@ -160,6 +161,7 @@ impl Step for Whole {
             .top
             .forward(View::matrix(&self.crossed, size, width), ViewMut::matrix(&mut self.logits, size, 1))?;
         bce_with_logits(
+            None,
             View::matrix(&self.logits, size, 1),
             View::matrix(&self.labels, size, 1),
             Some(ViewMut::matrix(&mut self.predicted, size, 1)),

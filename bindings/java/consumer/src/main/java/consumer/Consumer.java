@@ -62,7 +62,7 @@ public final class Consumer {
         lookup.forward(0, out);
         mlp.forward(out, logits);
         Tensor labels = Tensor.matrix(Tensor.floats(2).put(0, 1), 2, 1);
-        if (!(ShardRec.bceWithLogits(logits, labels, null, logitGradient) > 0)) throw new IllegalStateException("no loss");
+        if (!(ShardRec.bceWithLogits(null, logits, labels, null, logitGradient) > 0)) throw new IllegalStateException("no loss");
         mlp.backward(logitGradient, gradient);
         lookup.setGradient(0, gradient);
         lookup.backward(Update.APPLY);

@@ -98,7 +98,7 @@ public final class CapiTest {
     FloatBuffer gradient = Tensor.floats(4);
     double[] loss = new double[1];
     Tensor labels = Tensor.matrix(floats(1, 0, 0, 1), 4, 1);
-    Capi.bce_with_logits(Tensor.vector(Tensor.floats(4)), labels, null, Tensor.vector(gradient), loss);
+    Capi.bce_with_logits(null, Tensor.vector(Tensor.floats(4)), labels, null, Tensor.vector(gradient), loss);
     check(Math.abs(loss[0] - Math.log(2)) < 1e-6 && gradient.get(0) == -0.125f && gradient.get(1) == 0.125f, "loss");
 
     // Two vectors of two columns; rows of the embeddings are three elements apart, of the output five. The

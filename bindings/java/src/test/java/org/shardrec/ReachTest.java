@@ -57,7 +57,7 @@ public final class ReachTest {
     check(new PlanOptions().batchSize(7).integer(OptionKey.BATCH_SIZE) == 7
         && new PlanOptions().bagLength(2).real(OptionKey.BAG_LENGTH) == 2, "values of options");
     FloatBuffer gradient = Tensor.floats(2), probabilities = Tensor.floats(2);
-    double loss = ShardRec.bceWithLogits(Tensor.vector(Tensor.floats(2)),
+    double loss = ShardRec.bceWithLogits(null, Tensor.vector(Tensor.floats(2)),
         Tensor.vector(floats(1, 0)), Tensor.vector(probabilities), Tensor.vector(gradient));
     check(Math.abs(loss - Math.log(2)) < 1e-6 && probabilities.get(0) == 0.5f && gradient.get(0) == -0.25f, "loss " + loss);
   }
@@ -338,13 +338,13 @@ public final class ReachTest {
   }
 
   static void metrics(Comm comm) {
-    try (Metrics metrics = new Metrics(comm)) {
+    try (Metrics metrics = new Metrics(comm, null)) {
       metrics.update(Tensor.vector(floats(0.9f, 0.1f)), Tensor.vector(floats(1, 0)));
       metrics.compute();
       check(metrics.get(Metric.AUC) == 1 && ShardRec.countersText().contains("shardrec"), "AUC " + metrics.get(Metric.AUC));
       metrics.reset();
     }
-    try (Metrics own = new Metrics(null)) { // of this rank alone
+    try (Metrics own = new Metrics(null, null)) { // of this rank alone
       own.update(Tensor.vector(floats(0.9f, 0.1f)), Tensor.vector(floats(0, 1)));
       own.compute();
       check(own.get(Metric.AUC) == 0, "AUC " + own.get(Metric.AUC));

@@ -35,7 +35,7 @@ public final class StepTest {
   static void train(Comm comm, String root) {
     OptimizerOptions sgd = new OptimizerOptions().learningRate(0.1);
     try (Model model = new Model(); Ddp ddp = new Ddp(comm, null); Mlp bottom = new Mlp(DENSE, new MlpOptions().seed(1));
-        Mlp top = new Mlp(DIM + 3, new MlpOptions().seed(2)); Metrics metrics = new Metrics(comm);
+        Mlp top = new Mlp(DIM + 3, new MlpOptions().seed(2)); Metrics metrics = new Metrics(comm, null);
         Interaction interaction = new Interaction(2, DIM, null)) {
       bottom.addLinear(DIM, Activation.RELU);
       top.addLinear(1, Activation.NONE);
@@ -74,7 +74,7 @@ public final class StepTest {
           done |= lookup.allDone();
           interaction.forward(bottomOut, pooled, joined.resize(size));
           top.forward(joined, logits.resize(size));
-          loss += ShardRec.bceWithLogits(
+          loss += ShardRec.bceWithLogits(null,
               logits, labels.resize(size), probabilities.resize(size), logitGradient.resize(size));
           metrics.update(flatProbabilities.resize(size), flatLabels.resize(size));
           top.backward(logitGradient, joinedGradient.resize(size));

@@ -87,7 +87,7 @@ public final class TensorTest {
     check(Tensor.vector(ByteBuffer.allocateDirect(3)).dtype() == Dtype.UINT8, "bytes have no order");
     // What Java cannot know, the library says: an address that is no multiple of the element's size.
     ByteBuffer odd = Tensor.allocate(Dtype.FLOAT32, 3).position(1).slice().order(ByteOrder.nativeOrder());
-    fails(Status.INVALID_ARGUMENT, "aligned", () -> ShardRec.bceWithLogits(Tensor.of(odd, Dtype.FLOAT32, 2),
+    fails(Status.INVALID_ARGUMENT, "aligned", () -> ShardRec.bceWithLogits(null, Tensor.of(odd, Dtype.FLOAT32, 2),
         Tensor.vector(floats(1, 0)), null, null));
   }
 

@@ -37,7 +37,7 @@ public final class Dlrm implements AutoCloseable {
     tables = new EmbeddingCollection(comm, null, model, plan, new CollectionOptions().seed(7));
     lookup = new Lookup(tables, null);
     ddp = new Ddp(comm, null);
-    metrics = new Metrics(comm);
+    metrics = new Metrics(comm, null);
     ddp.addMlp("bottom", bottom);
     ddp.addMlp("top", top);
     ddp.commit();
@@ -94,7 +94,7 @@ public final class Dlrm implements AutoCloseable {
   private void train(long step) {
     Clicks.Batch batch = share(step * BATCH, BATCH);
     Values values = forward(batch), gradient = new Values(batch.size);
-    ShardRec.bceWithLogits(values.logits, Tensor.vector(batch.labels), null, gradient.logits);
+    ShardRec.bceWithLogits(null, values.logits, Tensor.vector(batch.labels), null, gradient.logits);
     ddp.begin(true);
     top.backward(gradient.logits, gradient.crossed);
     interaction.backward(gradient.crossed, gradient.dense, gradient.pooled);
@@ -112,7 +112,7 @@ public final class Dlrm implements AutoCloseable {
   private double test() {
     Clicks.Batch batch = share(TEST_FROM, TEST);
     Tensor probabilities = matrix(batch.size, 1), labels = Tensor.vector(batch.labels);
-    ShardRec.bceWithLogits(forward(batch).logits, labels, probabilities, null);
+    ShardRec.bceWithLogits(null, forward(batch).logits, labels, probabilities, null);
     metrics.reset();
     metrics.update(probabilities, labels);
     metrics.compute();
@@ -171,7 +171,7 @@ public final class Dlrm implements AutoCloseable {
 
   /** Every thread may call the scorer at any time; this is all that a service needs of the checkpoint. */
   private static void serve(String directory) throws Exception {
-    try (Scorer scorer = Scorer.open(directory, -1, null, null); Metrics metrics = new Metrics(null)) {
+    try (Scorer scorer = Scorer.open(directory, -1, null, null); Metrics metrics = new Metrics(null, null)) {
       var scores = Tensor.floats(TEST);
       Thread other = new Thread(() -> score(scorer, TEST / 2, scores));
       other.start();

@@ -71,7 +71,7 @@ final class DlrmRank implements AutoCloseable {
       ddp.addMlp("bottom", bottom);
       ddp.addMlp("top", top);
       ddp.commit();
-      metrics = closing(new Metrics(comm));
+      metrics = closing(new Metrics(comm, null));
       tensors = new BatchTensors(settings.batchSize, inputs, features, settings.dim, Math.toIntExact(interaction.outputs()));
       made = true;
     } finally {
@@ -156,7 +156,7 @@ final class DlrmRank implements AutoCloseable {
     interaction.forward(t.dense, t.pooled, t.crossed);
     top.forward(t.crossed, t.logits);
     if (batch != null) {
-      ShardRec.bceWithLogits(t.logits, t.labels, t.probabilities, t.logitGradient);
+      ShardRec.bceWithLogits(null, t.logits, t.labels, t.probabilities, t.logitGradient);
       metrics.update(t.probabilities, t.labels);
     }
     ddp.begin(true);

@@ -62,7 +62,7 @@ final class Jobs {
     }
     LongBuffer values = Tensor.longs(new long[ids]);
     for (long[] bag : bags) values.put(bag);
-    try (Scorer scorer = Scorer.open(directory.toString(), -1, null, null); Metrics metrics = new Metrics(null)) {
+    try (Scorer scorer = Scorer.open(directory.toString(), -1, null, null); Metrics metrics = new Metrics(null, null)) {
       scorer.predict(new Batch(TEST, Tensor.vector(values.flip()), Tensor.vector(lengths)), Tensor.matrix(dense, TEST, 2), Tensor.vector(scores));
       metrics.update(Tensor.vector(scores), Tensor.vector(labels));
       metrics.compute();
