@@ -81,6 +81,15 @@ struct RowDecoding : RowCoding {
   float* floats = nullptr;
 };
 
+// Elements that lie side by side in a message of each rank, and their means: the pairwise tree over the rank number
+// (comm/collective/reduce.h) of what they are as floats, divided by the number of ranks, rounded to nearest.
+struct RankMeans {
+  std::span<const std::byte* const> ranks;  // [count] elements of each
+  std::byte* means = nullptr;               // [count], another place
+  Element element = Element::kFloat32;
+  int64_t count = 0;
+};
+
 // When an operation is over, and the thread rule: backend.h.
 class TransferOperations {
  public:
@@ -103,6 +112,10 @@ class TransferOperations {
   virtual void copy_to_host(std::span<const RowTransfer> transfers) = 0;
   virtual void copy_from_host(std::span<const RowTransfer> transfers) = 0;
   virtual void convert_on_host(std::span<const RowTransfer> transfers) = 0;
+
+  // Inside the memory of the back end: rows of one type on both sides, without numbers; and means over ranks.
+  virtual void move_rows(std::span<const RowTransfer> transfers) = 0;
+  virtual void average(const RankMeans& means) = 0;
 
   // Rows of outputs or gradients in fewer bytes, while they travel.
   virtual void encode_rows(std::span<const RowEncoding> blocks) = 0;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "comm/collective/agree.h"
-#include "embedding/tables/stored_pieces.h"
 
 namespace shardrec::training {
 namespace {
@@ -27,7 +27,8 @@ ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
     : mesh_(std::move(mesh)),
       replicas_(std::move(replicas)),
       of_mesh_(collectives_on(*mesh_)),
-      of_replicas_(collectives_on(*replicas_)) {}
+      of_replicas_(collectives_on(*replicas_)),
+      rows_channel_(replicas_->open_channel(comm::Purpose::kControl)) {}
 
 // Runs body. An error that not all ranks of the mesh throw alike ends all groups of this rank,
 // whose ranks would wait for it; where it says which rank is gone, later calls say the same, and
@@ -58,6 +59,20 @@ void ReplicaSync::or_end(embedding::Collection& collection, Body body) {
   }
 }
 
+void ReplicaSync::connect(const std::shared_ptr<embedding::Collection>& collection,
+                          const comm::Operation& operation) {
+  if (replicas_->size() == 1) return;
+  or_end(*collection, [&] {
+    const bool by_nccl = replicas_->device_bodies() == comm::DeviceBodies::kNccl;
+    comm::agree_on_same(of_mesh_, operation, [&] {
+      means_ = std::make_unique<ReplicaMeans>(replicas_, std::move(rows_channel_), collection);
+      return std::vector<comm::SharedValue>{
+          {"what carries bodies between devices", by_nccl ? 1U : 0U}};
+    });
+    means_->connect(of_replicas_);
+  });
+}
+
 void ReplicaSync::average(embedding::Collection& collection) {
   if (ended_) throw core::Error(*ended_);
   collection.require_whole();
@@ -72,7 +87,8 @@ void ReplicaSync::average(embedding::Collection& collection) {
     collection.ordered().exchange(embedding::ExchangeKind::kSync, kName, 0, nothing, nullptr);
     collection.ordered().settle();
     compare_settings(collection);
-    average_pieces(collection);
+    collection.synchronize();
+    means_->average(kName);
   });
   set_in_step(collection);
 }
@@ -89,33 +105,6 @@ void ReplicaSync::compare_settings(embedding::Collection& collection) {
     values.push_back({"frozen flag", uint64_t{settings.frozen(table)}, tables[t].name});
   }
   comm::require_same(of_mesh_, kOperation, values);
-}
-
-void ReplicaSync::average_pieces(embedding::Collection& collection) {
-  compute::Backend& backend = collection.backend();
-  for (const embedding::StoredPiece& piece : embedding::stored_pieces(
-           collection.layout(), collection.shards(), embedding::PieceUse::kLoad)) {
-    const int64_t width = piece.row_width();
-    const auto columns = static_cast<size_t>(width);
-    const int64_t most = compute::rows_at_once(columns * sizeof(float));
-    for (int64_t first = 0; first < piece.cells.rows; first += most) {
-      const int64_t rows = std::min(most, piece.cells.rows - first);
-      const std::span<float> values = rows_.resize_as<float>(static_cast<size_t>(rows) * columns);
-      const compute::RowTransfer to_host{.from = {piece.at_row(first), piece.element, piece.stride},
-                                         .to = {values.data(), compute::Element::kFloat32, columns},
-                                         .rows = rows,
-                                         .width = width};
-      backend.transfer().copy_to_host({&to_host, 1});
-      of_replicas_.all_reduce(kOperation, comm::Reduction::kMean, values);
-      const compute::RowTransfer back{.from = {values.data(), compute::Element::kFloat32, columns},
-                                      .to = {piece.at_row(first), piece.element, piece.stride},
-                                      .rows = rows,
-                                      .width = width};
-      const embedding::RowChange change(collection.snapshot());
-      change.keep_range(piece.shard, first, rows);
-      backend.transfer().copy_from_host({&back, 1});
-    }
-  }
 }
 
 }  // namespace shardrec::training

@@ -11,9 +11,9 @@
 
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
-#include "compute/buffer.h"
 #include "core/error.h"
 #include "embedding/collection.h"
+#include "training/replica_means.h"
 
 namespace shardrec::training {
 
@@ -23,6 +23,11 @@ class ReplicaSync {
   // of the mesh makes its objects in the same order.
   ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
               std::shared_ptr<comm::Communicator> replicas);
+
+  // Makes what average() exchanges rows of the collection with. Collective over the mesh, once. An error on one rank
+  // is every rank's; one of the replicas' exchange ends the mesh and both groups of this rank.
+  void connect(const std::shared_ptr<embedding::Collection>& collection,
+               const comm::Operation& operation);
 
   // Collective over the mesh. The collections have the same model, plan and options. Where steps or
   // training settings differ, every rank of the mesh throws comm::AgreedError (DISAGREEMENT) and all is
@@ -44,13 +49,13 @@ class ReplicaSync {
   template <class Body>
   void or_end(embedding::Collection& collection, Body body);
   void compare_settings(embedding::Collection& collection);
-  void average_pieces(embedding::Collection& collection);
 
   std::shared_ptr<comm::Communicator> mesh_;
   std::shared_ptr<comm::Communicator> replicas_;
   comm::Collectives of_mesh_;
   comm::Collectives of_replicas_;
-  compute::Buffer rows_{compute::cpu_memory()};  // a block of rows, side by side
+  std::shared_ptr<comm::Channel> rows_channel_;  // null behind connect()
+  std::unique_ptr<ReplicaMeans> means_;          // null: there is one replica
   int64_t step_in_common_ = 0;
   std::optional<core::Error> ended_;
 };

@@ -9,7 +9,7 @@ Tables::Tables(std::shared_ptr<comm::Communicator> communicator, const plan::Mod
     : collection_(
           std::make_shared<embedding::Collection>(std::move(communicator), model, plan, options)) {}
 
-// What fails behind the collective part fails on this rank alone: the collection comes last.
+// What may fail on this rank alone comes before the first collective part.
 Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mesh,
                comm::Collectives& collectives, const comm::Operation& operation,
                const plan::Model& model, const plan::Plan& plan,
@@ -19,7 +19,9 @@ Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mes
                                    .operation = operation,
                                    .world = *world,
                                    .sharding = mesh.sharding},
-                                  model, plan, options)) {}
+                                  model, plan, options)) {
+  replicas_->connect(collection_, operation);
+}
 
 void Tables::sync() {
   if (replicas_ != nullptr) replicas_->average(*collection_);

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 #include "core/hash.h"
@@ -46,6 +47,36 @@ TEST(DigestsBetweenProcesses, AreThoseOfThreads) {
     shardrec_comm_destroy(&part);
   }
   EXPECT_TRUE(rank != 0 || ran == spread.size()) << ran;
+}
+
+double by_nccl(shardrec_comm* comm) {
+  double value = -1;
+  SR_EXPECT_OK(shardrec_comm_get_f64(comm, SHARDREC_COMM_NCCL, &value));
+  return value;
+}
+
+// Without that, meshes would have the same digests by way of the hosts.
+TEST(DigestsBetweenProcesses, PartsOfTheRanksHaveTheBodiesOfTheEngine) {
+  const char* const engine = std::getenv("SHARDREC_ENGINE");
+  ASSERT_NE(engine, nullptr);
+  const double expected = std::strcmp(engine, "nccl") == 0 ? 1 : 0;
+  EXPECT_EQ(by_nccl(everyone), expected);
+  shardrec_comm* part = nullptr;
+  SR_OK(shardrec_comm_split(everyone, 0, 0, &part));
+  EXPECT_EQ(by_nccl(part), expected);
+  shardrec_mesh* mesh = nullptr;
+  SR_OK(shardrec_mesh_create(part, 2, nullptr, &mesh));
+  for (const shardrec_mesh_group kind :
+       {SHARDREC_MESH_GROUP_SHARDING, SHARDREC_MESH_GROUP_REPLICA}) {
+    shardrec_comm* group = nullptr;
+    SR_OK(shardrec_mesh_comm(mesh, kind, &group));
+    EXPECT_EQ(by_nccl(group), expected);
+    shardrec_comm_destroy(&group);
+  }
+  SR_OK(shardrec_comm_barrier(part));
+  shardrec_mesh_destroy(&mesh);
+  SR_OK(shardrec_comm_close(part));
+  shardrec_comm_destroy(&part);
 }
 
 }  // namespace

@@ -98,6 +98,16 @@ class GuardedTransfer final : public TransferOperations {
     later(cpu_, stream_, &TransferOperations::convert_on_host, transfers);
     stream_.wait();
   }
+  void move_rows(std::span<const RowTransfer> transfers) override {
+    later(cpu_, stream_, &TransferOperations::move_rows, transfers);
+  }
+  void average(const RankMeans& means) override {
+    stream_.later([=, this, ranks = copy_of(means.ranks)] {
+      RankMeans later = means;
+      later.ranks = ranks;
+      cpu_.average(later);
+    });
+  }
   void encode_rows(std::span<const RowEncoding> blocks) override {
     later(cpu_, stream_, &TransferOperations::encode_rows, blocks);
   }

@@ -57,21 +57,25 @@ class NothingFoundInNccl final : public ::testing::Environment {
     ASSERT_NE(library, nullptr) << "no test was over NCCL";
     const auto found = std::bit_cast<int64_t (*)()>(dlsym(library, "fake_nccl_violations"));
     const auto left = std::bit_cast<int64_t (*)()>(dlsym(library, "fake_nccl_live"));
+    const auto sent = std::bit_cast<int64_t (*)()>(dlsym(library, "fake_nccl_bytes_sent"));
     ASSERT_NE(found, nullptr);
+    EXPECT_GT(sent(), 0) << "nothing went by NCCL";
     EXPECT_EQ(found(), 0);
     EXPECT_EQ(left(), 0);
   }
 };
 
-// SHARDREC_TEST_BODIES=nccl: what goes between the devices of ranks goes by NCCL.
+// SHARDREC_TEST_BODIES=nccl: what goes between the devices of ranks goes by NCCL, whatever the engine; engine: it does so
+// because of the engine.
 const bool by_nccl = [] {
   const char* name = std::getenv("SHARDREC_TEST_BODIES");
   if (name == nullptr) return false;
-  if (std::strcmp(name, "nccl") != 0) {
-    std::fprintf(stderr, "SHARDREC_TEST_BODIES=%s: nccl is accepted\n", name);
+  if (std::strcmp(name, "nccl") == 0) {
+    comm::set_default_device_bodies(comm::DeviceBodies::kNccl);
+  } else if (std::strcmp(name, "engine") != 0) {
+    std::fprintf(stderr, "SHARDREC_TEST_BODIES=%s: nccl and engine are accepted\n", name);
     std::exit(2);
   }
-  comm::set_default_device_bodies(comm::DeviceBodies::kNccl);
   ::testing::AddGlobalTestEnvironment(new NothingFoundInNccl);  // gtest's
   return true;
 }();

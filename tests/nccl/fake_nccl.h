@@ -41,6 +41,8 @@ FAKE_NCCL_VISIBLE const char* fake_nccl_last_violation(void);
 FAKE_NCCL_VISIBLE void fake_nccl_forget_violations(void);
 // Communicators that were not aborted or destroyed, and operations in streams, of this process.
 FAKE_NCCL_VISIBLE int64_t fake_nccl_live(void);
+// Bytes that were given to ncclSend() in this process.
+FAKE_NCCL_VISIBLE int64_t fake_nccl_bytes_sent(void);
 
 // Of each call, how many polls say that it is in progress before it takes place; 0, the default: it takes place when it
 // is called.

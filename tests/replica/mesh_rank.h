@@ -20,6 +20,9 @@ struct Arrangement {
   int64_t lookups = 2;
   shardrec_optimizer optimizer = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
   bool default_threads = false;  // else one
+  int64_t rows = 13;
+  int64_t dim = 6;
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
   // Changes the collection's options further.
   std::function<void(shardrec_options*)> options = {};
 };
@@ -31,7 +34,7 @@ class MeshRank {
 
   // Makes the mesh and what a collection is made of.
   MeshRank(shardrec_comm* comm, const Arrangement& setup)
-      : comm_(comm), optimizer_(setup.optimizer) {
+      : comm_(comm), optimizer_(setup.optimizer), rows_(setup.rows), dim_(setup.dim) {
     shardrec_options* options = nullptr;
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_MESH, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_PLACEMENT, setup.placement));
@@ -47,7 +50,10 @@ class MeshRank {
     SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.1));
     SR_EXPECT_OK(shardrec_model_set_optimizer(model_, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
-    SR_EXPECT_OK(shardrec_model_add_table(model_, "t", kRows, kDim, nullptr, nullptr));
+    SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &options));
+    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DTYPE, setup.dtype));
+    SR_EXPECT_OK(shardrec_model_add_table(model_, "t", rows_, dim_, options, nullptr));
+    shardrec_options_destroy(&options);
     SR_EXPECT_OK(shardrec_model_add_feature(model_, 0, "f", SHARDREC_POOLING_SUM));
     shardrec_topology* topology = nullptr;
     SR_EXPECT_OK(shardrec_topology_create(setup.group, setup.group, nullptr, &topology));
@@ -96,15 +102,15 @@ class MeshRank {
 
   // The first status that is not OK, of the calls of one step up to the gradient.
   shardrec_status prepare_step(int64_t id, float slope) {
-    std::vector<int64_t> values = {id, (id + 5) % kRows};
+    std::vector<int64_t> values = {id, (id + 5) % rows_};
     std::vector<int64_t> lengths = {2};
     const shardrec_tensor v = vector_of(values);
     const shardrec_tensor l = vector_of(lengths);
-    std::vector<float> out(kDim);
-    const shardrec_tensor o = matrix(out.data(), 1, kDim);
-    std::vector<float> gradient(kDim);
+    output_.resize(static_cast<size_t>(dim_));
+    const shardrec_tensor o = matrix(output_.data(), 1, dim_);
+    std::vector<float> gradient(output_.size());
     for (size_t c = 0; c < gradient.size(); ++c) gradient[c] = slope * static_cast<float>(c + 1);
-    const shardrec_tensor g = matrix(gradient.data(), 1, kDim);
+    const shardrec_tensor g = matrix(gradient.data(), 1, dim_);
     shardrec_status status = begin_batch(lookup_, {.batch_size = 1, .values = &v, .lengths = &l});
     if (status == SHARDREC_OK) status = shardrec_lookup_forward(lookup_, 0, &o);
     if (status == SHARDREC_OK) status = shardrec_lookup_set_gradient(lookup_, 0, &g);
@@ -118,12 +124,15 @@ class MeshRank {
   }
   void step(int64_t id, float slope) { SR_EXPECT_OK(try_step(id, slope)); }
 
+  // Of the last step's lookup.
+  const std::vector<float>& output() const { return output_; }
+
   std::vector<float> read(shardrec_table_part part) {
     const bool per_row = optimizer_ == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
-    const int64_t columns = part == SHARDREC_TABLE_WEIGHTS || !per_row ? kDim : 1;
-    std::vector<float> values(static_cast<size_t>(kRows * columns));
-    const shardrec_tensor into = matrix(values.data(), kRows, columns);
-    SR_EXPECT_OK(shardrec_collection_read_range(tables_, 0, part, 0, kRows, &into));
+    const int64_t columns = part == SHARDREC_TABLE_WEIGHTS || !per_row ? dim_ : 1;
+    std::vector<float> values(static_cast<size_t>(rows_ * columns));
+    const shardrec_tensor into = matrix(values.data(), rows_, columns);
+    SR_EXPECT_OK(shardrec_collection_read_range(tables_, 0, part, 0, rows_, &into));
     return values;
   }
 
@@ -136,6 +145,9 @@ class MeshRank {
   int32_t replica_ = -1;
   shardrec_comm* comm_ = nullptr;
   shardrec_optimizer optimizer_;
+  int64_t rows_;
+  int64_t dim_;
+  std::vector<float> output_;
   shardrec_mesh* mesh_ = nullptr;
   shardrec_model* model_ = nullptr;
   shardrec_plan* plan_ = nullptr;

@@ -12,10 +12,10 @@ namespace {
 class NcclCarrier final : public BodyCarrier {
  public:
   NcclCarrier(compute::Backend& backend, std::shared_ptr<Communicator> communicator,
-              std::shared_ptr<StopWord> stop)
+              std::shared_ptr<StopWord> stop, LaneSet lanes)
       : BodyCarrier(backend),
         lanes_(std::make_shared<Lanes>(std::move(communicator), backend.caller_devices().cuda,
-                                       std::move(stop))),
+                                       std::move(stop), lanes)),
         shared_(make_shared_carrier(backend)) {}
 
   std::shared_ptr<Channel> over(std::shared_ptr<Channel> channel, Purpose purpose) override {
@@ -36,8 +36,8 @@ class NcclCarrier final : public BodyCarrier {
 
 std::unique_ptr<BodyCarrier> make_carrier(compute::Backend& backend,
                                           std::shared_ptr<Communicator> communicator,
-                                          std::shared_ptr<StopWord> stop) {
-  return std::make_unique<NcclCarrier>(backend, std::move(communicator), std::move(stop));
+                                          std::shared_ptr<StopWord> stop, LaneSet lanes) {
+  return std::make_unique<NcclCarrier>(backend, std::move(communicator), std::move(stop), lanes);
 }
 
 }  // namespace shardrec::comm::nccl

@@ -12,6 +12,7 @@ namespace shardrec::comm::nccl {
 // (the plug-in, NVIDIA's library), DEVICE_ERROR, OUT_OF_MEMORY.
 std::unique_ptr<BodyCarrier> make_carrier(compute::Backend& backend,
                                           std::shared_ptr<Communicator> communicator,
-                                          std::shared_ptr<StopWord> stop);
+                                          std::shared_ptr<StopWord> stop,
+                                          LaneSet lanes = LaneSet::kByPurpose);
 
 }  // namespace shardrec::comm::nccl

@@ -1,6 +1,7 @@
 #include "comm/nccl/lanes.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <span>
 #include <utility>
@@ -13,6 +14,8 @@
 
 namespace shardrec::comm::nccl {
 namespace {
+
+constexpr size_t kMostLanes = 2;
 
 constexpr std::chrono::milliseconds kLook{10};
 constexpr std::chrono::milliseconds kSleep{1000};
@@ -31,11 +34,12 @@ std::shared_ptr<Communicator> with_plugin(std::shared_ptr<Communicator> communic
 }  // namespace
 
 Lanes::Lanes(std::shared_ptr<Communicator> communicator, int32_t device,
-             std::shared_ptr<StopWord> stop)
-    : communicator_(with_plugin(std::move(communicator))),
-      stop_(std::move(stop)),
-      lanes_{Lane(communicator_, device, stop_), Lane(communicator_, device, stop_)},
-      thread_(core::start_thread([this] { watch(); })) {}
+             std::shared_ptr<StopWord> stop, LaneSet set)
+    : communicator_(with_plugin(std::move(communicator))), stop_(std::move(stop)) {
+  const size_t lanes = set == LaneSet::kOne ? 1 : kMostLanes;
+  while (lanes_.size() < lanes) lanes_.emplace_back(communicator_, device, stop_);
+  thread_ = core::start_thread([this] { watch(); });
+}
 
 Lanes::~Lanes() {
   {
@@ -128,7 +132,7 @@ bool Lanes::look() noexcept {
 // All at once: one may not end while another's operations take up the device.
 void Lanes::end_all() noexcept {
   stop_->set();
-  std::array<std::thread, 2> threads;
+  std::array<std::thread, kMostLanes> threads;
   for (size_t l = 0; l < lanes_.size(); ++l) {
     try {
       threads[l] = core::start_thread([this, l] { lanes_[l].abort(); });

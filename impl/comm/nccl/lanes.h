@@ -6,9 +6,9 @@
 // Thread rule: one thread at a time.
 #pragma once
 
-#include <array>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -20,12 +20,16 @@
 
 namespace shardrec::comm::nccl {
 
+// A lane for exchanges of inputs and one for all others; or one for all.
+enum class LaneSet : uint8_t { kByPurpose, kOne };
+
 class Lanes {
  public:
   // Loads the plug-in, and has what it takes of the device. Throws UNSUPPORTED (the plug-in, NCCL), INVALID_ARGUMENT
   // (the device), DEVICE_ERROR, OUT_OF_MEMORY.
   // stop: of the communicator's; what the lanes find out sets it.
-  Lanes(std::shared_ptr<Communicator> communicator, int32_t device, std::shared_ptr<StopWord> stop);
+  Lanes(std::shared_ptr<Communicator> communicator, int32_t device, std::shared_ptr<StopWord> stop,
+        LaneSet set);
   // Ends all lanes: in order where peers do so at about the same time, or else without them.
   ~Lanes();
   Lanes(const Lanes&) = delete;
@@ -37,7 +41,7 @@ class Lanes {
   // Has the lanes of all ranks made. Collective; a rank that fails kills the communicator.
   void connect(Collectives& collectives);
 
-  Lane& of(Purpose purpose) { return purpose == Purpose::kInput ? lanes_[0] : lanes_[1]; }
+  Lane& of(Purpose purpose) { return purpose == Purpose::kInput ? lanes_.front() : lanes_.back(); }
   // This rank does not take part in an operation that others wait for: kills the communicator.
   // Returns when the lanes have ended.
   void give_up(const char* operation) noexcept;
@@ -53,7 +57,7 @@ class Lanes {
 
   const std::shared_ptr<Communicator> communicator_;
   const std::shared_ptr<StopWord> stop_;
-  std::array<Lane, 2> lanes_;
+  std::deque<Lane> lanes_;  // one or two
   std::mutex mutex_;
   std::condition_variable changed_;
   bool sleeps_ = false;

@@ -195,6 +195,7 @@ FAKE_NCCL_EXPORT Result ncclSend(const void* data, size_t count, int32_t dtype, 
   Send send{.data = data, .bytes = 0, .peer = peer};
   const Result result = message_bytes("ncclSend", count, dtype, send.bytes);
   if (result != kSuccess) return result;
+  bytes_sent.fetch_add(static_cast<int64_t>(send.bytes));
   return add_part(comm, number_of(stream), {.name = "ncclSend", .send = &send});
 }
 

@@ -10,6 +10,7 @@
 namespace fake_nccl {
 
 std::atomic<int64_t> live{0};
+std::atomic<int64_t> bytes_sent{0};
 
 namespace {
 
@@ -79,6 +80,8 @@ const char* fake_nccl_last_violation(void) { return simt::last_violation(); }
 void fake_nccl_forget_violations(void) { simt::forget_violations(); }
 
 int64_t fake_nccl_live(void) { return fake_nccl::live.load(); }
+
+int64_t fake_nccl_bytes_sent(void) { return fake_nccl::bytes_sent.load(); }
 
 void fake_nccl_set_polls(int polls) { knobs().polls = polls; }
 

@@ -39,5 +39,7 @@ Knobs& knobs();
 
 // Communicators and operations of the process.
 extern std::atomic<int64_t> live;
+// What its sends were given.
+extern std::atomic<int64_t> bytes_sent;
 
 }  // namespace fake_nccl

@@ -7,6 +7,7 @@
 
 #include "compute/cpu/tasks/context.h"
 #include "compute/cpu/transfer/initial_rows.h"
+#include "compute/cpu/transfer/rank_means.h"
 #include "compute/cpu/transfer/row_codes.h"
 #include "compute/cpu/transfer/row_transfers.h"
 #include "compute/transfer_operations.h"
@@ -30,6 +31,10 @@ class TransferFamily final : public TransferOperations {
   void convert_on_host(std::span<const RowTransfer> transfers) override {
     cpu::move_rows(transfers, context_);
   }
+  void move_rows(std::span<const RowTransfer> transfers) override {
+    cpu::move_rows(transfers, context_);
+  }
+  void average(const RankMeans& means) override { cpu::average(means, context_); }
   void encode_rows(std::span<const RowEncoding> blocks) override { codes_.run(blocks, context_); }
   void decode_rows(std::span<const RowDecoding> blocks) override { codes_.run(blocks, context_); }
 

@@ -84,6 +84,16 @@ typedef struct shardrec_cuda_row_copy {
   int64_t row_bytes;
 } shardrec_cuda_row_copy;
 
+// Means over ranks: compute::RankMeans.
+
+typedef struct shardrec_cuda_rank_means {
+  const void *const *elements;  // [ranks] lists of `count` elements
+  void *means;
+  int64_t count;
+  int32_t element;
+  int32_t ranks;  // SHARDREC_CUDA_SUM_RANKS at most
+} shardrec_cuda_rank_means;
+
 // What a message brings, once it has come.
 
 // compute::Stop: where the word is not 0, the bytes, a multiple of 16 at one, become zeros.
@@ -103,6 +113,7 @@ typedef struct shardrec_cuda_arrival {
 #define SHARDREC_CUDA_TRANSFER_OPERATIONS(OPERATION)                                           \
   OPERATION(fill_rows, const shardrec_cuda_initial_rows *rows)                                 \
   OPERATION(copy_rows, const shardrec_cuda_row_copy *rows)                                     \
+  OPERATION(average_ranks, const shardrec_cuda_rank_means *job)                                \
   OPERATION(clear_if_stopped, const shardrec_cuda_arrival *arrival)                            \
   OPERATION(encode_rows, const shardrec_cuda_row_coding_kind *kind,                            \
             const shardrec_cuda_row_encoding *jobs, const int64_t *first_block, int32_t count, \
@@ -111,4 +122,5 @@ typedef struct shardrec_cuda_arrival {
             const shardrec_cuda_row_decoding *jobs, const int64_t *first_block, int32_t count, \
             int64_t blocks)
 #define SHARDREC_CUDA_TRANSFER_LOADERS(LOADER) \
-  LOADER(load_initial_rows) LOADER(load_row_copies) LOADER(load_row_codes) LOADER(load_arrivals)
+  LOADER(load_initial_rows)                    \
+  LOADER(load_row_copies) LOADER(load_row_codes) LOADER(load_arrivals) LOADER(load_rank_means)

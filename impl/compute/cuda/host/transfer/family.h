@@ -8,6 +8,7 @@
 
 #include "compute/cuda/host/stream.h"
 #include "compute/cuda/host/transfer/initial_rows.h"
+#include "compute/cuda/host/transfer/rank_means.h"
 #include "compute/cuda/host/transfer/row_codes.h"
 #include "compute/cuda/host/transfer/row_transfers.h"
 #include "compute/transfer_operations.h"
@@ -18,7 +19,11 @@ class TransferFamily final : public TransferOperations {
  public:
   // host: the same operations of the CPU, in pinned memory; it outlives this.
   TransferFamily(std::shared_ptr<Stream> stream, TransferOperations& host)
-      : stream_(std::move(stream)), host_(host), transfers_(stream_, host), codes_(stream_) {}
+      : stream_(std::move(stream)),
+        host_(host),
+        transfers_(stream_, host),
+        means_(stream_),
+        codes_(stream_) {}
 
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
     stream_->copy(to, from, bytes);
@@ -37,6 +42,8 @@ class TransferFamily final : public TransferOperations {
   void convert_on_host(std::span<const RowTransfer> transfers) override {
     host_.convert_on_host(transfers);
   }
+  void move_rows(std::span<const RowTransfer> transfers) override { transfers_.move(transfers); }
+  void average(const RankMeans& means) override { means_.run(means); }
   void encode_rows(std::span<const RowEncoding> blocks) override { codes_.run(blocks); }
   void decode_rows(std::span<const RowDecoding> blocks) override { codes_.run(blocks); }
 
@@ -44,6 +51,7 @@ class TransferFamily final : public TransferOperations {
   std::shared_ptr<Stream> stream_;
   TransferOperations& host_;
   RowTransfers transfers_;
+  RankAverages means_;
   RowCodes codes_;
 };
 

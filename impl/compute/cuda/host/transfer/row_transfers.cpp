@@ -68,6 +68,21 @@ void RowTransfers::from_host(std::span<const RowTransfer> transfers) {
   }
 }
 
+void RowTransfers::move(std::span<const RowTransfer> transfers) {
+  for (const RowTransfer& transfer : transfers) {
+    if (transfer.rows == 0 || transfer.width == 0) continue;
+    const size_t bytes = element_bytes(transfer.to.element);
+    copy({.from = transfer.from.data,
+          .to = transfer.to.data,
+          .from_stride = static_cast<int64_t>(transfer.from.stride * bytes),
+          .to_stride = static_cast<int64_t>(transfer.to.stride * bytes),
+          .from_numbers = nullptr,
+          .to_numbers = nullptr,
+          .rows = transfer.rows,
+          .row_bytes = static_cast<int64_t>(static_cast<size_t>(transfer.width) * bytes)});
+  }
+}
+
 void RowTransfers::copy(const shardrec_cuda_row_copy& rows) {
   require(table().copy_rows(stream_->handle(), &rows),
           core::sentence("copy rows on device ", stream_->device()));

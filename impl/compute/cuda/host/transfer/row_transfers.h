@@ -22,6 +22,8 @@ class RowTransfers {
   // Over when the calls return.
   void to_host(std::span<const RowTransfer> transfers);
   void from_host(std::span<const RowTransfer> transfers);
+  // Inside the memory of the device (TransferOperations::move_rows). Enqueued when the call returns.
+  void move(std::span<const RowTransfer> transfers);
 
  private:
   void list_last_of_each(const int64_t* numbers, int64_t rows);

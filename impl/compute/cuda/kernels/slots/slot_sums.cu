@@ -4,11 +4,6 @@
 #include "compute/cuda/kernels/stream.h"
 
 namespace shardrec::compute::cuda {
-namespace {
-
-constexpr int kFewLevels = 4;  // a machine has no more GPUs
-
-}  // namespace
 
 shardrec_cuda_error load_slot_sums() {
   cudaError_t error = load(mark_slot_rows);

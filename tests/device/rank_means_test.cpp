@@ -1,0 +1,91 @@
+// Means over ranks on a device, and rows moved inside its memory, have the CPU's bits.
+#include "compute/cuda/host/transfer/rank_means.h"
+
+#include "compute/cuda/host/transfer/row_transfers.h"
+#include "device/mirrored.h"
+
+namespace shardrec::test {
+namespace {
+
+using compute::Element;
+using compute::element_bytes;
+using compute::kElements;
+using compute::Numbers;
+using compute::uniform;
+
+class RankMeansOnDevice : public MirroredTest {
+ protected:
+  void compare(Element element, size_t ranks, int64_t count) {
+    const size_t bytes = static_cast<size_t>(count) * element_bytes(element);
+    std::vector<const std::byte*> here, there_too;
+    std::deque<std::vector<std::byte>> lists;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const auto floats = numbers_of(random_, static_cast<size_t>(count),
+                                     rank % 3 == 2 ? Numbers::kSpecial : Numbers::kOrdinary);
+      std::vector<std::byte>& list = lists.emplace_back(bytes);
+      if (element == Element::kFloat32) {
+        std::memcpy(list.data(), floats.data(), bytes);
+      } else {
+        compute::cpu_kernels().narrow(floats.data(), element, list.data(), count);
+      }
+      here.push_back(list.data());
+      there_too.push_back(static_cast<const std::byte*>(there(list.data(), bytes)));
+    }
+    Written& means = written(bytes);
+    cpu_->transfer().average(
+        {.ranks = here, .means = means.on_host<std::byte>(), .element = element, .count = count});
+    compute::cuda::host::RankAverages averages(stream_);
+    averages.run({.ranks = there_too,
+                  .means = means.on_device<std::byte>(),
+                  .element = element,
+                  .count = count});
+    EXPECT_TRUE(same_numbers(element, means.there->bytes(), means.here))
+        << ranks << " ranks, " << count << " elements";
+    clear();
+  }
+};
+
+TEST_F(RankMeansOnDevice, AreThoseOfTheCpuForEveryNumberOfRanks) {
+  for (const Element element : kElements) {
+    for (size_t ranks = 1; ranks <= 19; ++ranks) compare(element, ranks, 333);
+    compare(element, 2, 0);
+    compare(element, 3, 1);
+    compare(element, 67, 40);
+  }
+}
+
+TEST_F(RankMeansOnDevice, RowsMoveBetweenStridesAndNothingBesideThem) {
+  for (const Element element : kElements) {
+    for (const int64_t width : {1, 5, 8}) {
+      const int64_t rows = 37;
+      const size_t stride = static_cast<size_t>(width) + 3;
+      const size_t size = element_bytes(element);
+      std::vector<std::byte> from(static_cast<size_t>(rows) * stride * size);
+      for (std::byte& byte : from) byte = static_cast<std::byte>(uniform(random_, 0, 255));
+      Written& to = written(static_cast<size_t>(rows * width) * size + 64);
+      Written& back = written(from.size());
+      const auto* const there_too = static_cast<const std::byte*>(there(from.data(), from.size()));
+      const auto move = [&](compute::TransferOperations* cpu, const std::byte* source,
+                            std::byte* middle, std::byte* target) {
+        const auto columns = static_cast<size_t>(width);
+        const compute::RowTransfer transfers[] = {{.from = {source, element, stride},
+                                                   .to = {middle + 32, element, columns},
+                                                   .rows = rows,
+                                                   .width = width},
+                                                  {.from = {middle + 32, element, columns},
+                                                   .to = {target + size, element, stride},
+                                                   .rows = rows,
+                                                   .width = width}};
+        if (cpu != nullptr) return cpu->move_rows(transfers);
+        compute::cuda::host::RowTransfers(stream_, cpu_->transfer()).move(transfers);
+      };
+      move(&cpu_->transfer(), from.data(), to.on_host<std::byte>(), back.on_host<std::byte>());
+      move(nullptr, there_too, to.on_device<std::byte>(), back.on_device<std::byte>());
+      EXPECT_TRUE(same_bytes()) << "width " << width;
+      clear();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::test
