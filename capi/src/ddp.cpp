@@ -14,6 +14,7 @@
 
 using namespace shardrec::capi;
 namespace comm = shardrec::comm;
+namespace compute = shardrec::compute;
 namespace core = shardrec::core;
 namespace dense = shardrec::dense;
 
@@ -21,6 +22,30 @@ namespace {
 
 std::vector<int64_t> shape_of(const shardrec_tensor& tensor) {
   return {tensor.shape, tensor.shape + tensor.ndim};
+}
+
+// The CUDA device of a tensor; kNoDevice: it is another one's.
+int32_t device_of(const shardrec_tensor* tensor) {
+  const bool on_device = tensor != nullptr && tensor->device_type == SHARDREC_DEVICE_CUDA;
+  return on_device ? tensor->device_id : dense::Ddp::kNoDevice;
+}
+
+// Elements of any device: a set may be on each.
+core::FlatView flat_view_anywhere(const shardrec_tensor* tensor, const char* name) {
+  if (device_of(tensor) < 0) return core::flat_view(tensor, name);
+  shardrec_tensor like_host = *tensor;
+  like_host.device_type = SHARDREC_DEVICE_CPU;
+  return core::flat_view(&like_host, name);
+}
+
+// A view of what a set has, where that is.
+shardrec_tensor view_in(const dense::Ddp& set, void* data, shardrec_dtype dtype,
+                        const std::vector<int64_t>& shape) {
+  shardrec_tensor view = core::compact_view(data, dtype, shape);
+  if (set.device() == dense::Ddp::kNoDevice) return view;
+  view.device_type = SHARDREC_DEVICE_CUDA;
+  view.device_id = set.device();
+  return view;
 }
 
 shardrec_dtype wire_of(shardrec_compression compression) {
@@ -49,6 +74,11 @@ dense::DdpOptions ddp_options(const Options& values, const comm::Communicator& c
   const auto on = [&](shardrec_option key) { return values.i64(key) != 0; };
   const auto threads = values.find_i64(SHARDREC_OPTION_THREADS);
   dense::DdpOptions out;
+  out.caller_stream = values.i64(SHARDREC_OPTION_STREAM);
+  out.wait =
+      values.choice<shardrec_device_wait>(SHARDREC_OPTION_DEVICE_WAIT) == SHARDREC_DEVICE_WAIT_SPIN
+          ? compute::HostWait::kSpin
+          : compute::HostWait::kSleep;
   out.broadcast = on(SHARDREC_OPTION_DDP_BROADCAST);
   out.step_in_backward = on(SHARDREC_OPTION_DDP_STEP_IN_BACKWARD);
   out.threads = threads ? static_cast<int>(*threads) : communicator.default_threads();
@@ -102,11 +132,16 @@ shardrec_status shardrec_ddp_add_parameter(shardrec_ddp* ddp, const char* name,
   return guard([&] {
     const auto use = enter(ddp, Access::kExclusive);
     const std::string text(require_text(name, "name"));
-    const core::FlatView values = core::flat_view(parameter, "parameter");
+    const core::FlatView values = flat_view_anywhere(parameter, "parameter");
     core::FlatView slopes;
     std::vector<int64_t> shape = shape_of(*parameter);
     if (gradient != nullptr) {
-      slopes = core::flat_view(gradient, "gradient");
+      slopes = flat_view_anywhere(gradient, "gradient");
+      if (device_of(gradient) != device_of(parameter)) {
+        core::fail(SHARDREC_INVALID_ARGUMENT,
+                   core::sentence("parameter \"", text,
+                                  "\" and its gradient are on different devices; one is accepted"));
+      }
       if (shape != shape_of(*gradient)) {
         core::fail(
             SHARDREC_INVALID_ARGUMENT,
@@ -114,7 +149,8 @@ shardrec_status shardrec_ddp_add_parameter(shardrec_ddp* ddp, const char* name,
                            "\" and its gradient have different shapes; one shape is accepted"));
       }
     }
-    const int64_t index = use->ddp.add(text, std::move(shape), values, slopes);
+    const int64_t index =
+        use->ddp.add(text, std::move(shape), values, slopes, device_of(parameter));
     if (out_index != nullptr) *out_index = index;
   });
 }
@@ -135,7 +171,7 @@ shardrec_status shardrec_ddp_set_flat_gradient(shardrec_ddp* ddp,
                                                const shardrec_tensor* gradients) {
   return guard([&] {
     const auto use = enter(ddp, Access::kExclusive);
-    use->ddp.set_flat_gradient(core::flat_view(gradients, "gradients"));
+    use->ddp.set_flat_gradient(flat_view_anywhere(gradients, "gradients"), device_of(gradients));
   });
 }
 
@@ -157,7 +193,7 @@ shardrec_status shardrec_ddp_gradient(const shardrec_ddp* ddp, int32_t index,
     const auto use = enter(ddp, Access::kShared);
     static_cast<void>(use->ddp.reducer());
     const dense::Ddp::Parameter& parameter = use->ddp.parameter(index);
-    *out = core::compact_view(parameter.gradient, parameter.dtype, parameter.shape);
+    *out = view_in(use->ddp, parameter.gradient, parameter.dtype, parameter.shape);
   });
 }
 
@@ -239,8 +275,8 @@ shardrec_status shardrec_ddp_state(const shardrec_ddp* ddp, int32_t index, int32
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(ddp, Access::kShared);
-    *out = core::compact_view(use->ddp.state(index, state).data(), SHARDREC_FLOAT32,
-                              use->ddp.parameter(index).shape);
+    *out = view_in(use->ddp, use->ddp.state(index, state), SHARDREC_FLOAT32,
+                   use->ddp.parameter(index).shape);
   });
 }
 

@@ -97,6 +97,12 @@ double largest_of(const core::FlatView& gradient, int64_t first, int64_t count) 
   return widened;
 }
 
+double sum_of(std::span<const double> blocks) noexcept {
+  double sum = 0;
+  for (const double of_block : blocks) sum += of_block;
+  return sum;
+}
+
 template <class T>
 void clamp(T* x, T bound, int64_t count) noexcept {
   for (int64_t i = 0; i < count; ++i) {
@@ -132,46 +138,73 @@ void GradientNorm::for_each_piece(const Body& body, core::Threads& threads) {
   });
 }
 
-double GradientNorm::sum_of_blocks() const noexcept {
-  double sum = 0;
-  for (const double of_block : block_values_) sum += of_block;
-  return sum;
-}
-
-double GradientNorm::l2(core::Threads& threads) {
+double l2_norm(NormBlocks& blocks) {
   // Below it squares may have been lost to underflow.
   constexpr double kSmall = 1e-280;
-  double scale = 1;
-  const auto of_block = [&](const core::FlatView& gradient, int64_t first, int64_t count) {
-    return square_sum(gradient, first, count, scale);
-  };
-  for_each_block(of_block, threads);
-  const double sum = sum_of_blocks();
+  const double sum = sum_of(blocks.square_sums(1));
   if (sum >= kSmall && sum <= std::numeric_limits<double>::max()) return std::sqrt(sum);
-  const double most = infinity(threads);
+  const double most = infinity_norm(blocks);
   if (!(most > 0 && most <= std::numeric_limits<double>::max())) return most;
   // Finite float64 gradients whose squares are not: again with magnitudes of about 1.
-  scale = std::ldexp(1.0, -std::clamp(std::ilogb(most), -1000, 1000));
-  for_each_block(of_block, threads);
-  return std::sqrt(sum_of_blocks()) / scale;
+  const double scale = std::ldexp(1.0, -std::clamp(std::ilogb(most), -1000, 1000));
+  return std::sqrt(sum_of(blocks.square_sums(scale))) / scale;
 }
 
-double GradientNorm::infinity(core::Threads& threads) {
-  for_each_block(largest_of, threads);
+double infinity_norm(NormBlocks& blocks) {
   double most = 0;
-  for (const double of_block : block_values_) {
+  for (const double of_block : blocks.largest()) {
     if (std::isnan(of_block)) return of_block;
     most = std::max(most, of_block);
   }
   return most;
 }
 
-void GradientNorm::bound_norm(double norm, double bound, core::Threads& threads) {
+std::optional<double> clip_factor(double norm, double bound) noexcept {
   constexpr double kNotZero = 1e-6;  // PyTorch's
-  if (!std::isfinite(norm)) return;
+  if (!std::isfinite(norm)) return {};
   const double exact = bound / (norm + kNotZero);
+  if (!(static_cast<float>(exact) < 1)) return {};
+  return exact;
+}
+
+// Those of gradients in the host's memory.
+class GradientNorm::Blocks final : public NormBlocks {
+ public:
+  Blocks(GradientNorm& norm, core::Threads& threads) : norm_(norm), threads_(threads) {}
+
+  std::span<const double> square_sums(double scale) override {
+    norm_.for_each_block(
+        [scale](const core::FlatView& gradient, int64_t first, int64_t count) {
+          return square_sum(gradient, first, count, scale);
+        },
+        threads_);
+    return norm_.block_values_;
+  }
+  std::span<const double> largest() override {
+    norm_.for_each_block(largest_of, threads_);
+    return norm_.block_values_;
+  }
+
+ private:
+  GradientNorm& norm_;
+  core::Threads& threads_;
+};
+
+double GradientNorm::l2(core::Threads& threads) {
+  Blocks blocks(*this, threads);
+  return l2_norm(blocks);
+}
+
+double GradientNorm::infinity(core::Threads& threads) {
+  Blocks blocks(*this, threads);
+  return infinity_norm(blocks);
+}
+
+void GradientNorm::bound_norm(double norm, double bound, core::Threads& threads) {
+  const std::optional<double> given = clip_factor(norm, bound);
+  if (!given) return;
+  const double exact = *given;
   const auto factor = static_cast<float>(exact);
-  if (!(factor < 1)) return;
   const Kernels& table = kernels();
   for_each_piece(
       [&](const core::FlatView& gradient, int64_t first, int64_t count) {

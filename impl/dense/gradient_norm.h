@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "core/tensor.h"
@@ -15,6 +17,25 @@
 #include "dense/extents.h"
 
 namespace shardrec::dense {
+
+// The blocks that a norm is taken of, wherever the gradients are.
+class NormBlocks {
+ public:
+  virtual ~NormBlocks() = default;
+  NormBlocks(const NormBlocks&) = delete;
+  NormBlocks& operator=(const NormBlocks&) = delete;
+
+  // By block; valid until the next call. The sums of squares of elements times scale, and the largest magnitudes.
+  virtual std::span<const double> square_sums(double scale) = 0;
+  virtual std::span<const double> largest() = 0;
+
+ protected:
+  NormBlocks() = default;
+};
+double l2_norm(NormBlocks& blocks);
+double infinity_norm(NormBlocks& blocks);
+// What gradients of such a norm are multiplied with, exactly; none: they stay as they are.
+std::optional<double> clip_factor(double norm, double bound) noexcept;
 
 class GradientNorm {
  public:
@@ -40,7 +61,7 @@ class GradientNorm {
   // block_values_[b] = of(elements of block b), for all blocks; of(gradient, first element, elements).
   template <class Of>
   void for_each_block(const Of& of, core::Threads& threads);
-  double sum_of_blocks() const noexcept;
+  class Blocks;
   // body(gradient, first element, elements) for pieces of all gradients.
   template <class Body>
   void for_each_piece(const Body& body, core::Threads& threads);

@@ -17,6 +17,13 @@
  * Steps without sync (begin, sync 0) send nothing: the host adds to the gradients, and the next step
  * with sync reduces the sum (gradient accumulation).
  *
+ * Devices: all parameters of a set are on the CPU or on one CUDA device, the same kind on all ranks.
+ * On a device, gradients are read behind what the caller's stream (option STREAM; of a stack: its own)
+ * holds when they are marked, sums have the bits of the CPU's, and nothing is copied to the host but
+ * between processes whose engine is not nccl; wait returns when gradients are written. What else is done
+ * to them is enqueued: behind what the stream holds, before what the caller puts there next.
+ * commit, broadcast, join, check_equal and checkpoints copy values and states through the host.
+ *
  * Failures: a rank that does not come ends the wait of the others with PEER_FAILED or TIMEOUT, and the
  * communicator. A handle that is destroyed inside a step with sync does that too.
  *
@@ -57,14 +64,16 @@ SHARDREC_API shardrec_status shardrec_ddp_create(shardrec_comm *comm,
  * Since 0.1. */
 SHARDREC_API void shardrec_ddp_destroy(SHARDREC_NULLABLE shardrec_ddp **ddp);
 
-/* Adds a parameter: a compact tensor of FLOAT32, FLOAT64, FLOAT16 or BFLOAT16 on the CPU, whose memory
- * stays the host's and in place until the handle is destroyed. It is written by commit, broadcast, join
- * and step only.
- * gradient: of the same shape and dtype, likewise in place; read and written between its mark_ready
- *   and wait. NULL: memory of the library (shardrec_ddp_gradient), or of shardrec_ddp_set_flat_gradient.
+/* Adds a parameter: a compact tensor of FLOAT32, FLOAT64, FLOAT16 or BFLOAT16 on the CPU or a CUDA device,
+ * whose memory stays the host's and in place until the handle is destroyed. It is written by commit,
+ * broadcast, join and step only.
+ * gradient: of the same shape and dtype on the same device, likewise in place; read and written between its
+ *   mark_ready and wait. NULL: memory of the library, on that device (shardrec_ddp_gradient), or of
+ *   shardrec_ddp_set_flat_gradient.
  * name: UTF-8, not empty, unique. out_index: counts from 0; may be NULL. Not collective.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, UNSUPPORTED
- * (dtype, device), OUT_OF_MEMORY. Since 0.1. */
+ * (dtype; another device than that of the parameters before), OUT_OF_MEMORY. Since 0.1; CUDA devices
+ * since 0.2. */
 SHARDREC_API shardrec_status shardrec_ddp_add_parameter(
     shardrec_ddp *ddp, const char *name,
     SHARDREC_WRITTEN SHARDREC_KEPT const shardrec_tensor *parameter,
@@ -82,8 +91,8 @@ SHARDREC_API shardrec_status shardrec_ddp_add_mlp(shardrec_ddp *ddp, const char 
                                                   SHARDREC_NULLABLE int32_t *out_first);
 
 /* The gradients of all parameters that are added without one lie one behind the other in this tensor,
- * in the order of adding: compact, of their dtype, as many elements as they have together (checked by
- * commit). Its memory stays the host's and in place until the handle is destroyed. Before commit; not
+ * in the order of adding: compact, of their dtype and device, as many elements as they have together
+ * (checked by commit). Its memory stays the host's and in place until the handle is destroyed. Before commit; not
  * collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT, UNSUPPORTED.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_set_flat_gradient(
@@ -105,12 +114,13 @@ SHARDREC_API shardrec_status shardrec_ddp_set_optimizer(shardrec_ddp *ddp,
  * size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
  * Collective, blocking (setup deadline).
  * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
- * alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient; only this rank);
+ * alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient, a hook of a set on a
+ * device; only this rank), UNSUPPORTED and DEVICE_ERROR (the device, plug-ins), which end the communicator;
  * DISAGREEMENT (names rank and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
  * TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_commit(shardrec_ddp *ddp);
 
-/* A view of a parameter's gradient, valid until the handle is destroyed; after commit.
+/* A view of a parameter's gradient, where the parameter is, valid until the handle is destroyed; after commit.
  * Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_gradient(const shardrec_ddp *ddp, int32_t index,
                                                    shardrec_tensor *out);
@@ -128,8 +138,8 @@ SHARDREC_API shardrec_status shardrec_ddp_bucket_of(const shardrec_ddp *ddp, int
  * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_begin(shardrec_ddp *ddp, SHARDREC_FLAG int32_t sync);
 
-/* The gradients of parameters [first, first + count) are whole: from now to wait the host leaves them
- * alone. Does not block: below a microsecond, but for one that wakes the thread which sends a bucket. Any
+/* The gradients of parameters [first, first + count) are whole, on a device behind what the caller's stream
+ * holds now: from now to wait the host leaves them alone. Does not block: below a microsecond, but for one that wakes the thread which sends a bucket. Any
  * thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
  * INVALID_STATE (before begin, after end, a second time in a step with sync: names the parameter;
  * those before it in the range are marked). Since 0.1. */
@@ -198,7 +208,7 @@ SHARDREC_API shardrec_status shardrec_ddp_step(shardrec_ddp *ddp);
 SHARDREC_API shardrec_status shardrec_ddp_set_learning_rate(shardrec_ddp *ddp,
                                                             double learning_rate);
 
-/* A view of an optimizer state of a parameter, FLOAT32, shaped as it, valid until the handle is
+/* A view of an optimizer state of a parameter, FLOAT32, where and shaped as it, valid until the handle is
  * destroyed; after commit. state: MOMENTUM_SGD 0 the momentum; ADAGRAD 0 the sum; ADAM and LAMB 0 the
  * mean, 1 the mean of squares. Checkpoints have them, and the number of steps.
  * Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Since 0.1. */

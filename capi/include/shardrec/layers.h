@@ -13,9 +13,7 @@
  * it has, but where a matrix is on the CPU. Matrix products have the bits of cuBLASLt, which repeat on one
  * device with one version of it; all else has the CPU's. All functions that use the device may also
  * return DEVICE_ERROR; what a stack computed last is then of no use. In a DDP set (shardrec_ddp_add_mlp)
- * gradients are exchanged by the host, which backward then waits for: views of gradients show this rank's
- * until shardrec_mlp_step, and what is written through them is not seen; the set's own views are of the
- * host's copies.
+ * gradients are exchanged on the device (ddp.h): the stack's views and the set's are of the same memory.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_LAYERS_H

@@ -8,7 +8,7 @@
 namespace shardrec::checkpoint {
 
 DdpState::DdpState(dense::Ddp& ddp) : ddp_(&ddp), numbers_(std::make_unique<Numbers>()) {
-  ddp.fetch_stacks();
+  ddp.fetch();
   const dense::ElementOptimizer* optimizer = ddp.optimizer();
   if (optimizer == nullptr) return;
   numbers_->steps = optimizer->steps();
@@ -49,7 +49,7 @@ std::vector<DenseTensor> DdpState::tensors() const {
 }
 
 void DdpState::apply() noexcept {
-  ddp_->publish_stacks();
+  ddp_->publish();
   dense::ElementOptimizer* optimizer = ddp_->optimizer();
   if (optimizer == nullptr) return;
   optimizer->set_steps(numbers_->steps);

@@ -81,9 +81,14 @@ class DeviceBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
-  return std::make_unique<DeviceBackend>(
+  return make_cuda_backend(
       std::make_shared<Stream>(options.device, options.booked, options.wait, options.stop),
       options);
+}
+
+std::unique_ptr<Backend> make_cuda_backend(std::shared_ptr<Stream> stream,
+                                           const BackendOptions& options) {
+  return std::make_unique<DeviceBackend>(std::move(stream), options);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -6,11 +6,16 @@
 
 #include "compute/backend.h"
 #include "compute/backend_options.h"
+#include "compute/cuda/host/stream.h"
 
 namespace shardrec::compute::cuda {
 
 // Where all ranks live in this process, bodies of messages stay on devices.
 // Throws UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such device), OUT_OF_MEMORY, DEVICE_ERROR.
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options);
+// The same in the order of a stream that somebody else enqueues in too, by the back end's thread rule. The stream was
+// made with what the options say of the device.
+std::unique_ptr<Backend> make_cuda_backend(std::shared_ptr<host::Stream> stream,
+                                           const BackendOptions& options);
 
 }  // namespace shardrec::compute::cuda

@@ -1,12 +1,9 @@
 #include "dense/ddp/bucket_gradients.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/tensor.h"
-#include "dense/ddp/rank_sums.h"
-#include "dense/kernels.h"
 
 namespace shardrec::dense {
 
@@ -27,36 +24,6 @@ void BucketGradients::for_each_run(const comm::OwnedRange& range,
           .begin = begin,
           .count = end - begin});
   }
-}
-
-int64_t BucketGradients::read(const comm::OwnedRange& range, std::span<const char> used,
-                              shardrec_dtype wire, std::byte* out) const {
-  int64_t saturated = 0;
-  const size_t size = core::dtype_size(wire);
-  for_each_run(range, [&](const Run& run) {
-    std::byte* const to = out + static_cast<size_t>(run.begin - range.begin) * size;
-    if (used[run.parameter] == 0) {
-      std::memset(to, 0, static_cast<size_t>(run.count) * size);
-    } else if (dtype_ != wire) {
-      saturated += convert_for_way(run.gradient, to, wire, run.count);
-    } else {
-      convert(run.gradient, dtype_, to, wire, run.count);
-    }
-  });
-  return saturated;
-}
-
-void BucketGradients::write(const comm::OwnedRange& range, const std::byte* sums,
-                            shardrec_dtype wire, std::span<const char> written,
-                            float factor) const {
-  const size_t size = core::dtype_size(wire);
-  for_each_run(range, [&](const Run& run) {
-    if (written[run.parameter] == 0) return;
-    void* const gradient = run.gradient;
-    convert(sums + static_cast<size_t>(run.begin - range.begin) * size, wire, gradient, dtype_,
-            run.count);
-    if (factor != 1) kernels().scale(static_cast<float*>(gradient), factor, run.count);
-  });
 }
 
 }  // namespace shardrec::dense

@@ -1,7 +1,4 @@
-// The gradients of a bucket's parameters as one vector: what is read from them into messages, and
-// where sums over the ranks are written back.
-//
-// Thread rule: one thread at a time; nobody else touches the gradients meanwhile.
+// The gradients of a bucket's parameters as one vector: where its elements are. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -38,15 +35,6 @@ class BucketGradients {
   };
   // The runs of the range, in their order.
   void for_each_run(const comm::OwnedRange& range, core::FunctionRef<void(const Run&)> body) const;
-
-  // out: the range's elements, converted to the dtype wire; zeros for parameters with used[parameter] = 0.
-  // Returns how many finite ones were beyond its range, and saturated.
-  int64_t read(const comm::OwnedRange& range, std::span<const char> used, shardrec_dtype wire,
-               std::byte* out) const;
-  // Overwrites the range's elements with sums of the dtype wire, but for parameters with written[parameter] = 0.
-  // factor: of the sums, where they are float32 afterwards; else 1.
-  void write(const comm::OwnedRange& range, const std::byte* sums, shardrec_dtype wire,
-             std::span<const char> written, float factor) const;
 
  private:
   const shardrec_dtype dtype_;

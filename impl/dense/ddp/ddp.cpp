@@ -5,8 +5,11 @@
 #include <iterator>
 #include <utility>
 
+#include "core/align.h"
 #include "core/error.h"
 #include "dense/ddp/description.h"
+#include "dense/ddp/host_buckets.h"
+#include "dense/device/kernels.h"
 #include "plan/model/names.h"
 
 namespace shardrec::dense {
@@ -34,12 +37,7 @@ std::string number(double value) {
 }  // namespace
 
 std::span<std::byte> Ddp::Parameter::value_bytes() const noexcept {
-  return {static_cast<std::byte*>(values), static_cast<size_t>(elements) * core::dtype_size(dtype)};
-}
-
-std::span<std::byte> Ddp::Parameter::gradient_bytes() const noexcept {
-  return {static_cast<std::byte*>(gradient),
-          static_cast<size_t>(elements) * core::dtype_size(dtype)};
+  return {static_cast<std::byte*>(host_values), bytes()};
 }
 
 Ddp::Ddp(std::shared_ptr<comm::Communicator> communicator, const DdpOptions& options)
@@ -47,6 +45,12 @@ Ddp::Ddp(std::shared_ptr<comm::Communicator> communicator, const DdpOptions& opt
 
 Ddp::~Ddp() {
   if (reducer_ != nullptr) reducer_->close();
+  if (device_buckets_ == nullptr) return;
+  try {
+    device_buckets_->wait();
+  } catch (...) {  // the device is lost, and what it had to do
+    return;
+  }
 }
 
 void Ddp::require_uncommitted(const char* call) const {
@@ -80,8 +84,19 @@ const Ddp::Parameter& Ddp::parameter(int64_t index) const {
   return parameters_[static_cast<size_t>(index)];
 }
 
+void Ddp::require_device(const std::string& name, int32_t device) const {
+  if (!device_ || *device_ == device) return;
+  const auto place = [](int32_t its) {
+    return its == kNoDevice ? std::string("the CPU") : core::sentence("CUDA device ", its);
+  };
+  core::fail(SHARDREC_UNSUPPORTED,
+             core::sentence(name, " is on ", place(device), ", parameters before it are on ",
+                            place(*device_), "; all parameters of a set are on one"),
+             {.value = device});
+}
+
 int64_t Ddp::add(std::string name, std::vector<int64_t> shape, const core::FlatView& values,
-                 const core::FlatView& gradient) {
+                 const core::FlatView& gradient, int32_t device) {
   if (reducer_ != nullptr) {
     core::fail(SHARDREC_INVALID_STATE,
                core::sentence("parameter \"", name,
@@ -108,12 +123,17 @@ int64_t Ddp::add(std::string name, std::vector<int64_t> shape, const core::FlatV
                               core::dtype_name(values.dtype), ", its gradient ", gradient.size,
                               " of ", core::dtype_name(gradient.dtype), "; they must be alike"));
   }
+  require_device(core::sentence("parameter \"", name, "\""), device);
+  stacks_.reserve(parameters_.size() + 1);
   parameters_.push_back({.name = std::move(name),
                          .shape = std::move(shape),
                          .dtype = static_cast<shardrec_dtype>(values.dtype),
                          .elements = values.size,
                          .values = values.data,
-                         .gradient = gradient.data});
+                         .gradient = gradient.data,
+                         .host_values = device == kNoDevice ? values.data : nullptr});
+  stacks_.emplace_back(nullptr);
+  device_ = device;
   return static_cast<int64_t>(parameters_.size()) - 1;
 }
 
@@ -121,27 +141,30 @@ int64_t Ddp::add_stack(
     const std::string& prefix, const std::shared_ptr<Mlp>& stack,
     const std::function<std::shared_ptr<GradientListener>(int64_t, int64_t)>& listener) {
   const size_t before = parameters_.size();
-  stacks_.reserve(stacks_.size() + 1);
+  const std::optional<int32_t> device_before = device_;
   try {
-    const Parameters& memory = stack->parameters();
-    for (const ParameterInfo& info : memory.infos()) {
+    for (const ParameterInfo& info : stack->parameters().infos()) {
       add(prefix + info.name, info.shape,
-          {.data = memory.values(info.offset), .size = info.size, .dtype = SHARDREC_FLOAT32},
-          {.data = memory.gradients(info.offset), .size = info.size, .dtype = SHARDREC_FLOAT32});
+          {.data = stack->values(info.offset), .size = info.size, .dtype = SHARDREC_FLOAT32},
+          {.data = stack->gradients(info.offset), .size = info.size, .dtype = SHARDREC_FLOAT32},
+          stack->caller_devices().cuda);
+      stacks_.back() = stack;
     }
     const auto first = static_cast<int64_t>(before);
     stack->set_listener(listener(first, static_cast<int64_t>(parameters_.size()) - first));
-    stacks_.push_back(stack);
     return first;
   } catch (...) {
     parameters_.resize(before);
+    stacks_.resize(before);
+    device_ = device_before;
     throw;
   }
 }
 
-void Ddp::set_flat_gradient(const core::FlatView& gradients) {
+void Ddp::set_flat_gradient(const core::FlatView& gradients, int32_t device) {
   require_uncommitted("set_flat_gradient");
   flat_ = gradients;
+  flat_device_ = device;
 }
 
 void Ddp::set_optimizer(const plan::Optimizer& optimizer) {
@@ -184,6 +207,7 @@ std::string Ddp::describe() const {
       {"option NON_FINITE", choice(options_.non_finite)},
       {"option DDP_STEP_IN_BACKWARD", flag(options_.step_in_backward)},
       {"hook", hook_ != nullptr ? "set" : "not set"},
+      {"place of parameters", device() == kNoDevice ? "the CPU" : "a CUDA device"},
       {"optimizer", steps ? std::string(plan::name_of(optimizer.kind)) : "none"},
       {"option LEARNING_RATE", number(optimizer.learning_rate)},
       {"option EPS", number(optimizer.eps)},
@@ -204,6 +228,11 @@ std::string Ddp::describe() const {
 
 // What only this rank knows; nothing has been exchanged.
 void Ddp::check_arguments() const {
+  if (flat_) require_device("the flat gradient", flat_device_);
+  if (hook_ != nullptr && device() != kNoDevice) {
+    core::fail(SHARDREC_UNSUPPORTED,
+               "a hook reduces gradients in the host's memory; those of the set are on a device");
+  }
   int64_t elements = 0;
   for (const Parameter& parameter : parameters_) {
     if (parameter.gradient != nullptr || parameter.elements == 0) continue;
@@ -249,42 +278,93 @@ void Ddp::check_arguments() const {
   }
 }
 
+// What the set has of its device.
+void Ddp::make_place() {
+  if (device() == kNoDevice) return;
+  device_buckets_ = std::make_shared<DeviceBuckets>(
+      communicator_,
+      SetPlace{.device = device(), .caller_stream = options_.caller_stream, .wait = options_.wait},
+      stacks_);
+}
+
 // Gives memory to gradients that have none.
 void Ddp::place_gradients() {
-  const auto padded = [](size_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  };
   const auto needs_memory = [](const Parameter& p) { return p.gradient == nullptr; };
-  if (!flat_) {
+  std::byte* at = nullptr;
+  if (flat_) {
+    at = static_cast<std::byte*>(flat_->data);
+  } else {
     size_t bytes = 0;
     for (const Parameter& p : parameters_) {
-      if (needs_memory(p)) bytes += padded(p.value_bytes().size());
+      if (needs_memory(p)) bytes += core::align_up(p.bytes(), kAlignment);
     }
-    core::require_room(bytes, "the gradients of a set of parameters");
-    gradients_ = core::Pages(bytes);
+    if (device_buckets_ != nullptr) {
+      device_gradients_.emplace(device_buckets_->memory());
+      at = device_gradients_->resize(std::max(bytes, kAlignment));
+      device::fill(*device_buckets_->stream(), static_cast<float*>(static_cast<void*>(at)), 0,
+                   static_cast<int64_t>(bytes / sizeof(float)));
+    } else {
+      core::require_room(bytes, "the gradients of a set of parameters");
+      gradients_ = core::Pages(bytes);
+      at = gradients_.data();
+    }
   }
-  auto* at = flat_ ? static_cast<std::byte*>(flat_->data) : gradients_.data();
   for (Parameter& p : parameters_) {
     if (!needs_memory(p)) continue;
     p.gradient = at;
-    at += flat_ ? p.value_bytes().size() : padded(p.value_bytes().size());
+    at += flat_ ? p.bytes() : core::align_up(p.bytes(), kAlignment);
+  }
+}
+
+// Pages that nobody has touched cost nothing.
+void Ddp::place_host_values() {
+  if (device_buckets_ == nullptr) return;
+  size_t bytes = 0;
+  for (const Parameter& p : parameters_) bytes += core::align_up(p.bytes(), kAlignment);
+  host_values_ = core::Pages(bytes);
+  std::byte* at = host_values_.data();
+  for (Parameter& p : parameters_) {
+    p.host_values = at;
+    at += core::align_up(p.bytes(), kAlignment);
   }
 }
 
 void Ddp::make_optimizer() {
   threads_ = std::make_unique<core::Threads>(options_.threads);
   if (options_.step_in_backward) one_thread_ = std::make_unique<core::Threads>(1);
-  for (const Parameter& p : parameters_) {
-    norm_.add({.data = p.gradient, .size = p.elements, .dtype = p.dtype});
+  if (optimizer_options_) {
+    optimizer_ = std::make_unique<ElementOptimizer>(*optimizer_options_);
+    int64_t elements = 0;
+    for (const Parameter& p : parameters_) elements += p.elements;
+    optimizer_->reserve(parameters_.size(), elements);
+    for (const Parameter& p : parameters_) {
+      optimizer_->add(floats(p.host_values, p.elements), floats(p.gradient, p.elements));
+    }
   }
-  if (!optimizer_options_) return;
-  optimizer_ = std::make_unique<ElementOptimizer>(*optimizer_options_);
-  int64_t elements = 0;
-  for (const Parameter& p : parameters_) elements += p.elements;
-  optimizer_->reserve(parameters_.size(), elements);
-  for (const Parameter& p : parameters_) {
-    optimizer_->add(floats(p.values, p.elements), floats(p.gradient, p.elements));
+  if (device_buckets_ == nullptr) {
+    for (const Parameter& p : parameters_) {
+      norm_.add({.data = p.gradient, .size = p.elements, .dtype = p.dtype});
+    }
+    return;
   }
+  std::vector<DeviceParameter> there;
+  for (const Parameter& p : parameters_) {
+    there.push_back({.values = static_cast<std::byte*>(p.values),
+                     .gradient = p.gradient,
+                     .host_values = static_cast<std::byte*>(p.host_values),
+                     .elements = p.elements,
+                     .dtype = p.dtype});
+  }
+  on_device_ = std::make_unique<DeviceValues>(*device_buckets_, std::move(there), optimizer_.get());
+}
+
+void Ddp::forget_place() noexcept {
+  reducer_.reset();
+  on_device_.reset();
+  optimizer_.reset();
+  norm_ = GradientNorm();
+  device_gradients_.reset();
+  device_buckets_.reset();
 }
 
 void Ddp::commit() {
@@ -303,23 +383,26 @@ void Ddp::commit() {
     if (parameters_.empty()) return;
     const std::vector<Parameter> before = parameters_;
     try {
+      make_place();
       place_gradients();
+      place_host_values();
       make_optimizer();
       std::vector<ReducedParameter> reduced;
       for (const Parameter& p : parameters_) {
         reduced.push_back({p.name, p.dtype, p.elements, p.gradient});
       }
+      std::shared_ptr<BucketMemory> memory = device_buckets_;
+      if (memory == nullptr) memory = std::make_shared<HostBuckets>(communicator_->size());
+      memory->bodies().connect(*control_);
       const bool wants = bucket_done_ != nullptr || options_.step_in_backward;
       auto reducer = std::make_shared<Reducer>(
-          communicator_, *control_, options_.reducer, std::move(reduced),
+          communicator_, *control_, std::move(memory), options_.reducer, std::move(reduced),
           wants ? [this](int32_t bucket) { bucket_is_done(bucket); } : Reducer::BucketDone{},
           hook_);
       reducer_ = std::move(reducer);
       if (options_.broadcast) broadcast(0);
     } catch (...) {
-      reducer_.reset();
-      optimizer_.reset();
-      norm_ = GradientNorm();
+      forget_place();
       parameters_ = before;
       throw;
     }

@@ -19,6 +19,8 @@
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "core/threads.h"
+#include "dense/ddp/device_buckets.h"
+#include "dense/ddp/device_values.h"
 #include "dense/ddp/reducer.h"
 #include "dense/element_optimizer.h"
 #include "dense/gradient_norm.h"
@@ -29,6 +31,9 @@
 namespace shardrec::dense {
 
 struct DdpOptions {
+  int64_t caller_stream =
+      0;  // where the caller computes gradients on a device: the value of a cudaStream_t
+  compute::HostWait wait = compute::HostWait::kSleep;  // on a device
   ReducerOptions reducer{};
   bool broadcast = true;  // commit copies rank 0's parameters to all
   bool step_in_backward = false;
@@ -49,18 +54,28 @@ class Ddp {
     std::vector<int64_t> shape;
     shardrec_dtype dtype = SHARDREC_FLOAT32;
     int64_t elements = 0;
-    void* values = nullptr;    // the host's
-    void* gradient = nullptr;  // null until commit where it is the library's or in the flat one
+    // On the device of the set.
+    void* values = nullptr;
+    void* gradient = nullptr;     // null until commit where it is the library's or in the flat one
+    void* host_values = nullptr;  // values, or of a set on a device the host's copy, since commit
 
+    // Of the host's copy.
     std::span<std::byte> value_bytes() const noexcept;
-    std::span<std::byte> gradient_bytes() const noexcept;
+    size_t bytes() const noexcept {
+      return static_cast<size_t>(elements) * core::dtype_size(dtype);
+    }
   };
+
+  // The CUDA device that values, gradients and states are on; kNoDevice: the CPU.
+  static constexpr int32_t kNoDevice = core::DeviceSet::kNoDevice;
+  int32_t device() const noexcept { return device_.value_or(kNoDevice); }
 
   // values: float32, float64, float16 or bfloat16, and the memory of a gradient, which stay the
   // host's and in place; gradient.data null: one of the library. Returns the index. Throws
-  // INVALID_STATE after commit, INVALID_ARGUMENT for an empty or known name, UNSUPPORTED.
+  // INVALID_STATE after commit, INVALID_ARGUMENT for an empty or known name, UNSUPPORTED, also for a device that other
+  // parameters are not on.
   int64_t add(std::string name, std::vector<int64_t> shape, const core::FlatView& values,
-              const core::FlatView& gradient);
+              const core::FlatView& gradient, int32_t device = kNoDevice);
   // All parameters of a stack, prefix + "layer.0.weight" and so on; it stays as long as the set.
   // listener(first index, count): what the stack tells of its gradients (layers.h). Returns the first
   // index. All or none are added.
@@ -68,7 +83,7 @@ class Ddp {
       const std::string& prefix, const std::shared_ptr<Mlp>& stack,
       const std::function<std::shared_ptr<GradientListener>(int64_t, int64_t)>& listener);
   // Memory of the gradients of parameters that are added without one, in the order of adding.
-  void set_flat_gradient(const core::FlatView& gradients);
+  void set_flat_gradient(const core::FlatView& gradients, int32_t device = kNoDevice);
   void set_optimizer(const plan::Optimizer& optimizer);
   void set_bucket_done(Reducer::BucketDone done);
   void set_hook(Reducer::Hook hook);
@@ -78,8 +93,9 @@ class Ddp {
   void commit();
 
   void begin(bool sync);
-  void mark_ready(int64_t first, int64_t count) {
-    committed("mark_ready").mark_ready(first, count);
+  // given: as BucketMemory::mark_ready().
+  void mark_ready(int64_t first, int64_t count, compute::cuda::host::Stream* given = nullptr) {
+    committed("mark_ready").mark_ready(first, count, given);
   }
   void mark_unused(int64_t first, int64_t count) {
     committed("mark_unused").mark_unused(first, count);
@@ -108,9 +124,10 @@ class Ddp {
   // Collective: values and optimizer states of rank root become those of all.
   void broadcast(int root);
 
-  // Stacks on devices: the set works on the host's copies of their parameters (Mlp::fetch(), Mlp::publish()).
-  void fetch_stacks() const;
-  void publish_stacks() const noexcept;
+  // A set on a device: the host gets the values and states that the device has, or the other way. fetch() throws
+  // INVALID_STATE before commit; where publish() fails, the next call that needs them tells.
+  void fetch();
+  void publish() noexcept;
 
   // In the order in which they were added.
   std::span<const Parameter> parameters() const noexcept { return parameters_; }
@@ -125,8 +142,8 @@ class Ddp {
   }
   // Null without an optimizer or before commit.
   ElementOptimizer* optimizer() const noexcept { return optimizer_.get(); }
-  // An optimizer state of a parameter.
-  std::span<float> state(int64_t parameter, int state) const;
+  // An optimizer state of a parameter, on the device of the set.
+  float* state(int64_t parameter, int state) const;
   std::string statistics_json() const;
 
  private:
@@ -148,8 +165,12 @@ class Ddp {
   ElementOptimizer& require_optimizer(const char* call) const;
   std::string describe() const;
   void check_arguments() const;
+  void require_device(const std::string& name, int32_t device) const;
+  void make_place();
   void place_gradients();
+  void place_host_values();
   void make_optimizer();
+  void forget_place() noexcept;
   void bucket_is_done(int32_t bucket);
   void check_finite();
   // body(bytes) for all memory that is the same on all ranks, a piece at a time.
@@ -157,15 +178,22 @@ class Ddp {
 
   std::shared_ptr<comm::Communicator> communicator_;
   DdpOptions options_;
-  std::vector<std::shared_ptr<Mlp>> stacks_;  // whose parameters are in the set
   std::vector<Parameter> parameters_;
+  std::vector<std::shared_ptr<Mlp>>
+      stacks_;                     // by parameter: that which it is of; null: the caller's own
+  std::optional<int32_t> device_;  // none: there is no parameter yet
   std::optional<core::FlatView> flat_;
+  int32_t flat_device_ = kNoDevice;
   std::optional<plan::Optimizer> optimizer_options_;
   Reducer::BucketDone bucket_done_;
   Reducer::Hook hook_;
 
-  core::Pages gradients_;  // those of the library
+  std::shared_ptr<DeviceBuckets> device_buckets_;  // null: the set is on the CPU
+  core::Pages gradients_;                          // those of the library
+  std::optional<compute::Buffer> device_gradients_;
+  core::Pages host_values_;  // of a set on a device
   std::unique_ptr<ElementOptimizer> optimizer_;
+  std::unique_ptr<DeviceValues> on_device_;  // null: the set is on the CPU
   GradientNorm norm_;
   std::unique_ptr<core::Threads> threads_;
   std::unique_ptr<core::Threads> one_thread_;  // for steps that are taken as gradients come

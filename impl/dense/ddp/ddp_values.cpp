@@ -23,44 +23,62 @@ constexpr size_t kBroadcastBytes = size_t{16} << 20;  // in one message
 }  // namespace
 
 void Ddp::bucket_is_done(int32_t bucket) {
+  const std::span<const int32_t> parameters =
+      reducer_->buckets()[static_cast<size_t>(bucket)].parameters;
   if (options_.step_in_backward) {
     if (bucket == 0) optimizer_->begin_step();
-    for (const int32_t parameter : reducer_->buckets()[static_cast<size_t>(bucket)].parameters) {
-      optimizer_->step(static_cast<size_t>(parameter), 1, *one_thread_);
+    if (on_device_ != nullptr) {
+      on_device_->step_reduced(parameters);
+    } else {
+      for (const int32_t parameter : parameters) {
+        optimizer_->step(static_cast<size_t>(parameter), 1, *one_thread_);
+      }
     }
   }
+  if (bucket_done_ != nullptr && device_buckets_ != nullptr) device_buckets_->wait();
   // A copy: the callback may destroy the set that it belongs to.
   if (const Reducer::BucketDone host = bucket_done_; host != nullptr) host(bucket);
 }
 
-void Ddp::fetch_stacks() const {
-  for (const auto& stack : stacks_) stack->fetch();
+void Ddp::fetch() {
+  if (device() == kNoDevice) return;
+  committed("a call that copies what the device has");
+  on_device_->fetch();
 }
 
-void Ddp::publish_stacks() const noexcept {
-  for (const auto& stack : stacks_) stack->publish();
+void Ddp::publish() noexcept {
+  if (on_device_ == nullptr) return;
+  on_device_->host_changed();
+  try {
+    on_device_->receive();
+  } catch (...) {  // the host stays newer
+    return;
+  }
 }
 
 void Ddp::begin(bool sync) {
   Reducer& reducer = committed("begin");
-  if (options_.step_in_backward) fetch_stacks();
+  if (on_device_ != nullptr) on_device_->receive();
   reducer.begin(sync);
 }
 
 void Ddp::wait() {
   committed("wait").wait();
-  if (options_.step_in_backward) publish_stacks();
   check_finite();
 }
 
 void Ddp::check_finite() {
   skips_step_ = false;
   if (options_.non_finite == SHARDREC_NON_FINITE_ALLOW) return;
+  const std::span<const int64_t> found =
+      on_device_ == nullptr ? std::span<const int64_t>() : on_device_->non_finite();
   for (size_t p = 0; p < parameters_.size(); ++p) {
     const Parameter& parameter = parameters_[p];
     if (!reducer_->has_reduced(static_cast<int32_t>(p))) continue;
     const int64_t element =
-        compute::first_non_finite(parameter.gradient, parameter.dtype, parameter.elements);
+        on_device_ != nullptr
+            ? found[p]
+            : compute::first_non_finite(parameter.gradient, parameter.dtype, parameter.elements);
     if (element < 0) continue;
     ++non_finite_steps_;
     skips_step_ = options_.non_finite == SHARDREC_NON_FINITE_SKIP;
@@ -93,7 +111,7 @@ void Ddp::broadcast(int root) {
   }
   communicator_->check_before("ddp: broadcast");
   collectively("ddp: broadcast", [&] {
-    fetch_stacks();
+    fetch();
     // Small ones travel together.
     const bool is_root = communicator_->rank() == root;
     core::Scratch memory;
@@ -126,7 +144,7 @@ void Ddp::broadcast(int root) {
       }
     });
     if (bytes != 0) send();
-    publish_stacks();
+    publish();
     if (optimizer_ == nullptr) return;
     int64_t steps = optimizer_->steps();
     control_->broadcast(kSteps, root, std::as_writable_bytes(std::span(&steps, 1)));
@@ -138,7 +156,7 @@ void Ddp::check_equal() {
   committed("check_equal").require_idle("check_equal");
   communicator_->check_before("ddp: check_equal");
   collectively("ddp: check_equal", [&] {
-    fetch_stacks();
+    fetch();
     std::vector<uint64_t> hashes;
     for_each_state([&](std::span<std::byte> part) { hashes.push_back(core::hash64(0, part)); });
     if (optimizer_ != nullptr) hashes.push_back(static_cast<uint64_t>(optimizer_->steps()));
@@ -175,8 +193,9 @@ void Ddp::join() {
 
 void Ddp::zero_gradients() {
   committed("zero_gradients").require_idle("zero_gradients");
+  if (on_device_ != nullptr) return on_device_->zero_gradients();
   for (const Parameter& parameter : parameters_) {
-    std::ranges::fill(parameter.gradient_bytes(), std::byte{0});
+    std::fill_n(static_cast<std::byte*>(parameter.gradient), parameter.bytes(), std::byte{0});
   }
 }
 
@@ -187,6 +206,7 @@ double Ddp::clip_gradients(shardrec_clip kind, double bound) {
                "clip_gradients was called where steps are taken inside backward, before it (option "
                "DDP_STEP_IN_BACKWARD)");
   }
+  if (on_device_ != nullptr) return on_device_->clip_gradients(kind, bound);
   const core::DefaultFloatMode mode;
   const double norm = kind == SHARDREC_CLIP_L2 ? norm_.l2(*threads_) : norm_.infinity(*threads_);
   if (kind == SHARDREC_CLIP_VALUE) {
@@ -207,10 +227,10 @@ void Ddp::step() {
   }
   if (skips_step_) return;
   const core::DefaultFloatMode mode;
-  fetch_stacks();
+  if (on_device_ != nullptr) on_device_->receive();
   optimizer.begin_step();
+  if (on_device_ != nullptr) return on_device_->step(0, parameters_.size());
   optimizer.step(0, parameters_.size(), *threads_);
-  publish_stacks();
 }
 
 void Ddp::set_learning_rate(double rate) {
@@ -221,7 +241,7 @@ void Ddp::set_learning_rate(double rate) {
   optimizer.set_learning_rate(rate);
 }
 
-std::span<float> Ddp::state(int64_t parameter, int state) const {
+float* Ddp::state(int64_t parameter, int state) const {
   const ElementOptimizer& optimizer = require_optimizer("state");
   this->parameter(parameter);
   if (state < 0 || state >= optimizer.states()) {
@@ -230,13 +250,14 @@ std::span<float> Ddp::state(int64_t parameter, int state) const {
         core::sentence("there is no optimizer state ", state, "; there are ", optimizer.states()),
         {.value = state, .limit = optimizer.states()});
   }
-  return optimizer.state(static_cast<size_t>(parameter), state);
+  const auto at = static_cast<size_t>(parameter);
+  return on_device_ != nullptr ? on_device_->state(at, state) : optimizer.state(at, state).data();
 }
 
 std::string Ddp::statistics_json() const {
   const Reducer& reducer = committed("statistics");
   reducer.require_idle("statistics");
-  const ReducerStatistics& all = reducer.statistics();
+  const ReducerStatistics all = reducer.statistics();
   core::JsonWriter json;
   json.begin_object();
   json.key("version").integer(1);

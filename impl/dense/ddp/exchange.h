@@ -4,11 +4,12 @@
 // Two ranks, or a small bucket: everybody sends all of it to everybody and adds up for itself, one
 // exchange. Else a reduce-scatter, and an all-gather on a channel of its own, so that all ranks post
 // in one order on either channel, whatever is ready when. The choice depends on sizes alone; the
-// bits are the same.
+// bits are the same. A rank that is alone sends nothing: what it would have got back is computed in place.
 //
 //   post -- receive --> done                             direct
 //        \- receive --> sums posted -- finish --> done   in parts
 //
+// What touches elements is the memory's affair (bucket_memory.h): on a device it is enqueued when a call returns.
 // Thread rule: one thread at a time for all exchanges of one pair of channels.
 #pragma once
 
@@ -23,10 +24,9 @@
 #include "comm/collective/pipelined_channel.h"
 #include "comm/collective/reduce_scatter.h"
 #include "core/function_ref.h"
-#include "core/memory.h"
 #include "dense/ddp/bucket_gradients.h"
+#include "dense/ddp/bucket_memory.h"
 #include "dense/ddp/message.h"
-#include "dense/ddp/rank_sums.h"
 
 namespace shardrec::dense {
 
@@ -47,9 +47,9 @@ struct ExchangeShape {
 
 class BucketExchange {
  public:
-  // The channels outlive this object.
-  BucketExchange(const ExchangeShape& shape, BucketChannels& channels, uint64_t number,
-                 int64_t elements, std::vector<BucketParameter> parameters);
+  // The channels and the memory outlive this object.
+  BucketExchange(const ExchangeShape& shape, BucketChannels& channels, BucketMemory& memory,
+                 size_t number, int64_t elements, std::vector<BucketParameter> parameters);
 
   using ScaleOf = core::FunctionRef<GradientScale(const BucketHeads&)>;
 
@@ -57,7 +57,7 @@ class BucketExchange {
   void post(const BucketHead& head, std::span<const char> used);
   // After post(). Waits for the peers. scale_of: by what the heads say. Without a verdict but kReady
   // nothing is written.
-  void receive(RankSums& sums, ScaleOf scale_of);
+  void receive(ScaleOf scale_of);
   // After receive(), unless is_done(): waits for the peers' sums.
   void finish();
   // After post(), unless is_done(): whether receive() or finish(), whichever is next, would not wait.
@@ -70,8 +70,6 @@ class BucketExchange {
   bool direct() const noexcept { return direct_; }
   // After receive(): whether some rank has used it, where the ranks ask.
   bool is_written(size_t parameter) const noexcept { return written_[parameter] != 0; }
-  // Numbers beyond the range of the dtype of the way that this rank has sent since creation.
-  int64_t saturated() const noexcept { return saturated_; }
   // Sent to each peer, with gradients, both exchanges together.
   size_t bytes_per_peer() const noexcept;
 
@@ -82,10 +80,21 @@ class BucketExchange {
   comm::OwnedRange part_of(int rank) const noexcept;
   // Bytes from one message to the next one.
   size_t message_stride() const noexcept;
-  void add_up(RankSums& sums, const GradientScale& scale);
+  size_t sums_room() const noexcept;
+  bool alone() const noexcept { return shape_.ranks == 1; }
+  bool is_compressed() const noexcept { return shape_.wire != shape_.dtype; }
+  // A list of sums with so many addends each. Each is a run, and its inputs.
+  void begin_sums(size_t addends) noexcept;
+  void add_run(std::byte* out, int64_t count) { sum_.push_back({.out = out, .count = count}); }
+  void add_input(const std::byte* input) { inputs_.push_back(input); }
+  void add_up(BucketAdder& adder, BucketSum sum);
+  void take_own(const GradientScale& scale);
+  void add_parts(std::span<const comm::ConstBytes> bodies, const GradientScale& scale);
+  void post_sums();
 
   const ExchangeShape shape_;
   const uint64_t number_;
+  BucketMemory& memory_;
   const BucketGradients gradients_;
   const BucketFormat format_;
   const comm::OwnedRanges ranges_;
@@ -93,14 +102,25 @@ class BucketExchange {
   comm::ReduceScatter reduce_scatter_;
   comm::AllGather all_gather_;
   State state_ = State::kDone;
-  std::shared_ptr<core::Scratch> outgoing_ = std::make_shared<core::Scratch>();
-  std::shared_ptr<core::Scratch> own_sums_ = std::make_shared<core::Scratch>();
+  // One for each list that is alike step after step.
+  std::unique_ptr<BucketAdder> packing_;
+  std::unique_ptr<BucketAdder> adding_;
+  std::unique_ptr<BucketAdder> writing_;
+  std::unique_ptr<comm::MessageBuffer> outgoing_;
+  std::unique_ptr<comm::MessageBuffer> own_sums_;
+  std::unique_ptr<comm::ReceivedBodies> parts_;
+  std::unique_ptr<comm::ReceivedBodies> sums_;
   std::vector<comm::ConstBytes> send_;
-  std::vector<const std::byte*> inputs_;  // by rank; null: zeros
-  std::vector<char> written_;             // by parameter
+  std::vector<size_t> head_bytes_;  // by rank
+  std::vector<BucketRun> sum_;
+  std::vector<const std::byte*> inputs_;
+  size_t addends_ = 1;
+  std::byte* own_sums_at_ = nullptr;
+  std::vector<char> used_;     // by parameter, of a rank that is alone
+  std::vector<char> written_;  // by parameter
+  BucketHead own_head_;
   BucketHeads heads_;
-  float factor_behind_ = 1;  // of sums that have travelled
-  int64_t saturated_ = 0;
+  double factor_behind_ = 1;  // of sums that have travelled
 };
 
 }  // namespace shardrec::dense

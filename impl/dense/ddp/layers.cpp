@@ -12,9 +12,9 @@ class StackListener final : public GradientListener {
   void before_backward() override {
     if (const auto set = set_.lock()) set->require_unmarked(first_, count_);
   }
-  void ready(int64_t first, int64_t count) override {
+  void ready(int64_t first, int64_t count, compute::cuda::host::Stream* stream) override {
     const auto set = set_.lock();
-    if (set != nullptr && set->takes_marks()) set->mark_ready(first_ + first, count);
+    if (set != nullptr && set->takes_marks()) set->mark_ready(first_ + first, count, stream);
   }
   bool expired() const noexcept override { return set_.expired(); }
 

@@ -30,6 +30,12 @@ void add(const BucketHead& head, int from, BucketHeads& heads) noexcept {
 
 }  // namespace
 
+BucketHeads heads_of(const BucketHead& own) noexcept {
+  BucketHeads heads;
+  add(own, 0, heads);
+  return heads;
+}
+
 BucketFormat::BucketFormat(shardrec_dtype wire, size_t parameters, bool asks_who_used) noexcept
     : wire_(wire), parameters_(parameters), map_bytes_(asks_who_used ? map_bytes(parameters) : 0) {}
 
@@ -37,24 +43,19 @@ size_t BucketFormat::wire_bytes(int64_t elements) const noexcept {
   return static_cast<size_t>(elements) * core::dtype_size(wire_);
 }
 
-comm::ConstBytes BucketFormat::write(const BucketHead& head, std::span<const char> used,
-                                     const BucketGradients& gradients,
-                                     const comm::OwnedRange& range, std::byte* out,
-                                     int64_t& saturated) const {
+size_t BucketFormat::write_head(const BucketHead& head, std::span<const char> used,
+                                int64_t elements, std::byte* out) const {
   std::memset(out, 0, bytes_before());
   std::memcpy(out, &head, sizeof head);
   std::byte* const map = out + kHeadBytes;
   for (size_t s = 0; map_bytes_ != 0 && s < parameters_; ++s) {
     if (used[s] != 0) map[s / 8] |= std::byte{1} << (s % 8);
   }
-  if (head.has_gradients == 0) return {out, bytes_before()};
-  saturated += gradients.read(range, used, wire_, out + bytes_before());
-  return {out, bytes_before() + wire_bytes(range.count)};
+  return bytes_before() + (head.has_gradients == 0 ? 0 : wire_bytes(elements));
 }
 
-BucketHeads BucketFormat::read(std::span<const comm::ConstBytes> messages, int64_t elements,
-                               std::span<const std::byte*> gradients,
-                               std::span<char> written) const {
+BucketHeads BucketFormat::read_heads(std::span<const comm::ConstBytes> messages, int64_t elements,
+                                     std::span<char> written) const {
   BucketHeads heads;
   std::fill(written.begin(), written.end(), map_bytes_ == 0 ? 1 : 0);
   for (size_t p = 0; p < messages.size(); ++p) {
@@ -62,10 +63,8 @@ BucketHeads BucketFormat::read(std::span<const comm::ConstBytes> messages, int64
     BucketHead head;
     if (message.size() < kHeadBytes) comm::require_size(kBucket, p, message, bytes_before());
     std::memcpy(&head, message.data(), sizeof head);
-    const bool has_gradients = head.has_gradients != 0;
     comm::require_size(kBucket, p, message,
-                       bytes_before() + (has_gradients ? wire_bytes(elements) : 0));
-    gradients[p] = has_gradients ? message.data() + bytes_before() : nullptr;
+                       bytes_before() + (head.has_gradients == 0 ? 0 : wire_bytes(elements)));
     const std::byte* const map = message.data() + kHeadBytes;
     for (size_t s = 0; map_bytes_ != 0 && s < parameters_; ++s) {
       if ((map[s / 8] >> (s % 8) & std::byte{1}) != std::byte{0}) written[s] = 1;

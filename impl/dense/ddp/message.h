@@ -7,9 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "comm/collective/owned_range.h"
 #include "comm/communicator.h"
-#include "dense/ddp/bucket_gradients.h"
+#include "shardrec/tensor.h"
 
 namespace shardrec::dense {
 
@@ -36,6 +35,9 @@ struct BucketHeads {
   uint64_t most_steps = 0;
 };
 
+// Of a rank that is alone.
+BucketHeads heads_of(const BucketHead& own) noexcept;
+
 // The messages of one bucket.
 class BucketFormat {
  public:
@@ -47,18 +49,15 @@ class BucketFormat {
   // Bytes of a message before its gradients: whole cache lines.
   size_t bytes_before() const noexcept { return kHeadBytes + map_bytes_; }
 
-  // Writes a message with the gradients of `range`, or with none where the head says so, and returns
-  // its bytes. used: by this rank, per parameter; where it is 0 zeros are sent. saturated: grows by the
-  // numbers that were beyond the range of the dtype of the way.
-  comm::ConstBytes write(const BucketHead& head, std::span<const char> used,
-                         const BucketGradients& gradients, const comm::OwnedRange& range,
-                         std::byte* out, int64_t& saturated) const;
+  // Writes what stands before the gradients of a message. used: by this rank, per parameter. Returns the bytes of the
+  // message, whose gradients are `elements`, or none where the head says so.
+  size_t write_head(const BucketHead& head, std::span<const char> used, int64_t elements,
+                    std::byte* out) const;
 
-  // Reads what the ranks have sent, of `elements` elements each. gradients[r]: where those of rank r
-  // begin, null for zeros. written: per parameter, 0 where all ranks say that they did not use it. Throws
-  // CORRUPT_DATA for a message of another size.
-  BucketHeads read(std::span<const comm::ConstBytes> messages, int64_t elements,
-                   std::span<const std::byte*> gradients, std::span<char> written) const;
+  // Reads what the ranks have sent, of `elements` elements each, up to the gradients. written: per parameter, 0 where
+  // all ranks say that they did not use it. Throws CORRUPT_DATA for a message of another size.
+  BucketHeads read_heads(std::span<const comm::ConstBytes> messages, int64_t elements,
+                         std::span<char> written) const;
 
  private:
   static constexpr size_t kHeadBytes = 64;

@@ -81,7 +81,8 @@ int64_t convert_for_way(const void* in, void* out, shardrec_dtype wire, int64_t 
 RankSums::RankSums(int ranks)
     : views_(static_cast<size_t>(ranks)),
       narrow_block_(std::clamp(kMostWide / ranks, kLeastBlock, kBlock)),
-      block_(kBlock) {}
+      block_(kBlock),
+      sent_(kBlock) {}
 
 void RankSums::make_room(shardrec_dtype wire) {
   if (is_narrow(wire)) wide_.resize(views_.size() * static_cast<size_t>(narrow_block_));
@@ -141,6 +142,30 @@ int64_t RankSums::add_up(std::span<const std::byte* const> inputs, shardrec_dtyp
       saturated += convert_for_way(sums, to, dtype, some);
     } else {
       convert(sums, SHARDREC_FLOAT32, to, dtype, some);
+    }
+  }
+  return saturated;
+}
+
+int64_t RankSums::rescale(void* values, shardrec_dtype dtype, shardrec_dtype wire, int64_t count,
+                          const GradientScale& scale) {
+  int64_t saturated = 0;
+  const size_t size = core::dtype_size(dtype);
+  for (int64_t at = 0; at < count; at += kBlock) {
+    const int64_t some = std::min(kBlock, count - at);
+    std::byte* const block = as<std::byte>(values) + static_cast<size_t>(at) * size;
+    if (dtype == SHARDREC_FLOAT64) {
+      apply(scale, as<double>(block), some);
+    } else if (is_narrow(dtype)) {
+      convert(block, dtype, block_.data(), SHARDREC_FLOAT32, some);
+      apply(scale, block_.data(), some);
+      convert(block_.data(), SHARDREC_FLOAT32, block, dtype, some);
+    } else {
+      if (wire != dtype) {
+        saturated += convert_for_way(block, sent_.data(), wire, some);
+        convert(sent_.data(), wire, block, dtype, some);
+      }
+      apply(scale, as<float>(block), some);
     }
   }
   return saturated;

@@ -45,6 +45,11 @@ class RankSums {
                  int64_t count, const GradientScale& scale, void* out, shardrec_dtype dtype,
                  bool for_way);
 
+  // values[i] = scaled values[i]; float32 ones are rounded to wire first, as if they had travelled. Returns how many
+  // were beyond its range, and stay finite.
+  int64_t rescale(void* values, shardrec_dtype dtype, shardrec_dtype wire, int64_t count,
+                  const GradientScale& scale);
+
  private:
   template <class T>
   void add_up_as(std::span<const std::byte* const> inputs, int64_t first, int64_t count,
@@ -53,9 +58,10 @@ class RankSums {
                      int64_t count, float* out);
 
   std::vector<comm::ConstBytes> views_;
-  int64_t narrow_block_;      // elements that are widened at once, of each rank
-  std::vector<float> wide_;   // [ranks, narrow_block_]; none where nothing narrow travels
-  std::vector<float> block_;  // of a result that is rounded
+  int64_t narrow_block_;        // elements that are widened at once, of each rank
+  std::vector<float> wide_;     // [ranks, narrow_block_]; none where nothing narrow travels
+  std::vector<float> block_;    // of a result that is rounded
+  std::vector<uint16_t> sent_;  // of numbers as they would travel
 };
 
 }  // namespace shardrec::dense

@@ -21,20 +21,25 @@ std::vector<int32_t> reverse_order(size_t parameters) {
   return order;
 }
 
+comm::PipelinedChannel open_channel(comm::Communicator& communicator, BucketMemory& memory) {
+  return comm::PipelinedChannel(memory.bodies().over(
+      communicator.open_channel(comm::Purpose::kDense), comm::Purpose::kDense));
+}
+
 }  // namespace
 
 Reducer::Reducer(std::shared_ptr<comm::Communicator> communicator, comm::Collectives& control,
-                 const ReducerOptions& options, std::vector<ReducedParameter> parameters,
-                 BucketDone bucket_done, Hook hook)
+                 std::shared_ptr<BucketMemory> memory, const ReducerOptions& options,
+                 std::vector<ReducedParameter> parameters, BucketDone bucket_done, Hook hook)
     : communicator_(std::move(communicator)),
       control_(control),
       options_(options),
       parameters_(std::move(parameters)),
       bucket_done_(std::move(bucket_done)),
       hook_(std::move(hook)),
-      channels_{.parts = comm::PipelinedChannel(communicator_->open_channel(comm::Purpose::kDense)),
-                .sums = comm::PipelinedChannel(communicator_->open_channel(comm::Purpose::kDense))},
-      sums_(communicator_->size()),
+      memory_(std::move(memory)),
+      channels_{.parts = open_channel(*communicator_, *memory_),
+                .sums = open_channel(*communicator_, *memory_)},
       bucket_of_(parameters_.size()),
       readiness_(std::make_unique<std::atomic<Readiness>[]>(parameters_.size())),
       ready_at_(parameters_.size(), kNever),
@@ -55,6 +60,7 @@ void Reducer::lay_out(std::span<const int32_t> order) {
   size_t widest = 0;
   int64_t largest = 0;
   ReducerStatistics statistics;
+  memory_->set_buckets(buckets.size());
   for (const Bucket& bucket : buckets) {
     ExchangeShape shape{.rank = communicator_->rank(),
                         .ranks = communicator_->size(),
@@ -64,7 +70,6 @@ void Reducer::lay_out(std::span<const int32_t> order) {
     const bool changes_nothing = shape.ranks == 1 && shape.wire == shape.dtype &&
                                  options_.factor == 1 && options_.unused != Unused::kZero;
     shape.carries_gradients = hook_ == nullptr && !changes_nothing;
-    sums_.make_room(shape.wire);
     std::vector<BucketParameter> in_bucket;
     for (size_t s = 0; s < bucket.parameters.size(); ++s) {
       const ReducedParameter& its = parameters_[static_cast<size_t>(bucket.parameters[s])];
@@ -79,8 +84,8 @@ void Reducer::lay_out(std::span<const int32_t> order) {
     statistics.buckets.push_back({.dtype = bucket.dtype,
                                   .parameters = static_cast<int64_t>(in_bucket.size()),
                                   .elements = bucket.elements});
-    exchanges.push_back(std::make_unique<BucketExchange>(shape, channels_, exchanges.size(),
-                                                         bucket.elements, std::move(in_bucket)));
+    exchanges.push_back(std::make_unique<BucketExchange>(
+        shape, channels_, *memory_, exchanges.size(), bucket.elements, std::move(in_bucket)));
   }
   hook_memory_.resize(static_cast<size_t>(largest));
   used_.resize(std::max(used_.size(), widest));
@@ -200,7 +205,8 @@ void Reducer::mark_unused(int64_t first, int64_t count) {
   mark(first, count, Readiness::kUnused);
 }
 
-void Reducer::mark(int64_t first, int64_t count, Readiness mark) {
+void Reducer::mark(int64_t first, int64_t count, Readiness mark,
+                   compute::cuda::host::Stream* given) {
   const auto size = static_cast<int64_t>(parameters_.size());
   if (first < 0 || count < 0 || first > size || count > size - first) {
     core::fail(
@@ -210,9 +216,18 @@ void Reducer::mark(int64_t first, int64_t count, Readiness mark) {
                        " marked; there are ", size, ", numbered from 0"),
         {.value = first, .limit = size});
   }
+  int32_t last_bucket = -1;
+  size_t last_source = 0;
   for (int64_t i = first; i < first + count; ++i) {
     require_open(i, mark);
     const auto at = static_cast<size_t>(i);
+    // Before it may be launched; also in a step without sync, whose gradients a later one sends.
+    const size_t source = memory_->source_of(i);
+    if (mark == Readiness::kReady && (bucket_of_[at] != last_bucket || source != last_source)) {
+      last_bucket = bucket_of_[at];
+      last_source = source;
+      memory_->mark_ready(static_cast<size_t>(last_bucket), last_source, given);
+    }
     Readiness before = Readiness::kNone;
     if (!readiness_[at].compare_exchange_strong(before, mark)) {
       if (!sync_ && before == mark) continue;  // backward may go over a layer several times
@@ -270,6 +285,7 @@ void Reducer::wait() {
   caller_drives_.store(false);
   const Clock::time_point start = Clock::now();
   while (error_ == nullptr && unfinished()) drive_one(true);
+  if (error_ == nullptr) finish_operations();
   state_.store(State::kIdle);
   if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
   std::fill(used_before_.begin(), used_before_.end(), 0);
@@ -278,6 +294,23 @@ void Reducer::wait() {
   } else if (!shadow_) {  // else it is the others' matter: their next step comes
     throw_refusal();
   }
+}
+
+// What a device failed at, or was broken off, is told here.
+void Reducer::finish_operations() noexcept {
+  try {
+    memory_->wait();
+  } catch (...) {
+    fail_step();
+  }
+}
+
+ReducerStatistics Reducer::statistics() const {
+  ReducerStatistics statistics = statistics_;
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    statistics.buckets[b].saturated = memory_->saturated(b);
+  }
+  return statistics;
 }
 
 bool Reducer::has_reduced(int32_t parameter) const {

@@ -29,6 +29,8 @@
 
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
+#include "core/memory.h"
+#include "dense/ddp/bucket_memory.h"
 #include "dense/ddp/buckets.h"
 #include "dense/ddp/exchange.h"
 
@@ -85,15 +87,15 @@ struct ReducerStatistics {
 
 class Reducer : public std::enable_shared_from_this<Reducer> {
  public:
-  // Called when the gradients of a bucket are written, on the thread that did it.
+  // Called when the gradients of a bucket are written, on the thread that did it; on a device, when that is enqueued.
   using BucketDone = std::function<void(int32_t bucket)>;
   // Replaces the exchange of gradients: a bucket's elements, to be reduced in place. Throws.
   using Hook = std::function<void(int32_t bucket, shardrec_dtype dtype, std::span<std::byte> data)>;
 
-  // control: for what is agreed between steps; outlives this object.
+  // control: for what is agreed between steps; outlives this object. memory: where the gradients are.
   Reducer(std::shared_ptr<comm::Communicator> communicator, comm::Collectives& control,
-          const ReducerOptions& options, std::vector<ReducedParameter> parameters,
-          BucketDone bucket_done, Hook hook);
+          std::shared_ptr<BucketMemory> memory, const ReducerOptions& options,
+          std::vector<ReducedParameter> parameters, BucketDone bucket_done, Hook hook);
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
@@ -102,7 +104,10 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   // Collective once, where the order is recorded: in the second step with sync.
   void begin(bool sync);
-  void mark_ready(int64_t first, int64_t count) { mark(first, count, Readiness::kReady); }
+  // given: as BucketMemory::mark_ready().
+  void mark_ready(int64_t first, int64_t count, compute::cuda::host::Stream* given = nullptr) {
+    mark(first, count, Readiness::kReady, given);
+  }
   void mark_unused(int64_t first, int64_t count);
   // Waits for nobody but for peers that are more than a step behind.
   void end();
@@ -126,15 +131,16 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::span<const Bucket> buckets() const noexcept { return buckets_; }
   // After wait(): were the gradients of a parameter reduced, the same on all ranks?
   bool has_reduced(int32_t parameter) const;
-  // Between steps.
-  const ReducerStatistics& statistics() const noexcept { return statistics_; }
+  // Between steps. Throws what the memory does.
+  ReducerStatistics statistics() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   enum class State : uint8_t { kIdle, kOpen, kEnded };
   enum class Readiness : uint8_t { kNone, kReady, kUnused };
 
-  void mark(int64_t first, int64_t count, Readiness mark);
+  void mark(int64_t first, int64_t count, Readiness mark,
+            compute::cuda::host::Stream* given = nullptr);
   void require_open(int64_t parameter, Readiness mark) const;
   [[noreturn]] void refuse_mark(int64_t parameter, Readiness mark, Readiness before) const;
   void lay_out(std::span<const int32_t> order);
@@ -162,6 +168,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   bool launchable() const noexcept;
   bool unfinished() const noexcept { return next_done_ < buckets_.size(); }
   void fail_step() noexcept;
+  void finish_operations() noexcept;
   [[noreturn]] void throw_refusal() const;
   void count_step(Clock::duration waited) noexcept;
   void wake();
@@ -173,8 +180,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   const std::vector<ReducedParameter> parameters_;
   const BucketDone bucket_done_;
   const Hook hook_;
+  const std::shared_ptr<BucketMemory> memory_;
   BucketChannels channels_;
-  RankSums sums_;
 
   std::vector<Bucket> buckets_;
   std::vector<std::unique_ptr<BucketExchange>> exchanges_;

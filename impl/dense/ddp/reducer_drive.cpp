@@ -47,8 +47,10 @@ Reducer::Progress Reducer::advance(bool may_wait) {
   const bool has_sums = next_done_ < next_receive_;
   const bool has_parts = next_receive_ < next_launch_.load();
   if (!may_wait || (!has_sums && !has_parts)) return Progress::kNone;
+  // In one order, sums are taken before the parts of a later bucket.
   const bool sums_came = has_sums && exchanges_[next_done_]->has_arrived();
-  const bool parts_came = !sums_came && has_parts && exchanges_[next_receive_]->has_arrived();
+  const bool parts_came = !sums_came && has_parts && !(has_sums && memory_->has_one_order()) &&
+                          exchanges_[next_receive_]->has_arrived();
   if (!sums_came && !parts_came && awaits_mark()) return Progress::kAwaiting;
   // If nothing has come, the oldest is waited for.
   if (sums_came || (has_sums && !parts_came)) {
@@ -104,7 +106,7 @@ void Reducer::receive(size_t bucket) {
                          .factor = options_.factor};
   };
   BucketExchange& exchange = *exchanges_[bucket];
-  exchange.receive(sums_, scale);
+  exchange.receive(scale);
   ++next_receive_;
   all_joined_ = exchange.heads().joined == communicator_->size();
   longest_ = exchange.heads().longest;
@@ -136,7 +138,6 @@ void Reducer::done(size_t bucket) {
   last_done_ = Clock::now();
   BucketStatistics& its = statistics_.buckets[bucket];
   its.seconds += seconds(last_done_ - launched_at_[bucket]);
-  its.saturated = exchanges_[bucket]->saturated();
   const auto peers = static_cast<int64_t>(communicator_->size() - 1);
   if (!shadow_) {
     its.bytes_sent += peers * static_cast<int64_t>(exchanges_[bucket]->bytes_per_peer());

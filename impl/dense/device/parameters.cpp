@@ -72,14 +72,6 @@ void DeviceParameters::download() const {
   for (size_t s = 0; s < states_.size(); ++s) fetch(states_[s], host_.state(static_cast<int>(s)));
 }
 
-void DeviceParameters::upload_gradients() {
-  if (bytes() != 0) send(host_.gradients(), gradients_);
-}
-
-void DeviceParameters::download_gradients() const {
-  if (bytes() != 0) fetch(gradients_, host_.gradients());
-}
-
 void DeviceParameters::step(const compute::ElementUpdate& settings) {
   // Settings change from step to step: what is enqueued before and behind is launched without them.
   context_.stream().submit();

@@ -18,12 +18,10 @@ class DeviceParameters {
  public:
   DeviceParameters(Context& context, const Parameters& host);
 
-  // All throw OUT_OF_MEMORY, DEVICE_ERROR, and return when the memory has been copied: values and states, or gradients,
-  // from the host or to it. Where there are more parameters than at the last upload(), gradients become 0.
+  // Both throw OUT_OF_MEMORY, DEVICE_ERROR, and return when the memory has been copied: values and states, from the
+  // host or to it. Where there are more parameters than at the last upload(), gradients become 0.
   void upload();
   void download() const;
-  void upload_gradients();
-  void download_gradients() const;
 
   int64_t size() const noexcept { return host_.size(); }
   // After the first upload(); of an element.

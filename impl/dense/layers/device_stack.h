@@ -1,7 +1,7 @@
 // What a stack of layers has of the device that it is on.
 //
-// Thread rule: who holds the mutex. A set of DDP parameters asks for the host's copies, and gives them back, while
-// another thread may be in a call of the stack.
+// Thread rule: who holds the mutex. A set of DDP parameters orders its stream by the stack's while another thread may be
+// in a call of the stack.
 #pragma once
 
 #include <mutex>
@@ -21,22 +21,6 @@ struct DeviceStack {
       : context(options), gemm(context.shared_stream()), parameters(context, host) {}
 
   DeviceOperations operations() noexcept { return {context.stream(), gemm}; }
-
-  // What the host's gradients are since the device's were computed goes to the device. shared: a set has the host's, and
-  // may change them again.
-  void receive_gradients(bool shared) {
-    if (!host_gradients_are_newer) return;
-    context.follow_caller();
-    parameters.upload_gradients();
-    host_gradients_are_newer = shared;
-  }
-  // The host's gradients are the device's, and may change there.
-  void lend_gradients() {
-    receive();
-    context.follow_caller();
-    parameters.download_gradients();
-    host_gradients_are_newer = true;
-  }
 
   // The device has the parameters of the host from now on, if it does not. Throws OUT_OF_MEMORY, DEVICE_ERROR.
   void receive() {
@@ -73,7 +57,6 @@ struct DeviceStack {
   device::HostMatrix output_gradient{context};
   device::HostMatrix input_gradient{context};
   bool host_is_newer = true;  // its parameters have changed behind the last receive()
-  bool host_gradients_are_newer = false;
 };
 
 }  // namespace shardrec::dense

@@ -170,10 +170,6 @@ void Mlp::set_listener(std::shared_ptr<GradientListener> listener) {
   if (listener_ != nullptr && !listener_->expired()) {
     core::fail(SHARDREC_INVALID_STATE, "the stack is in a set of DDP parameters already");
   }
-  if (device_ != nullptr) {
-    const std::lock_guard lock(device_->mutex);
-    device_->lend_gradients();
-  }
   listener_ = std::move(listener);
 }
 

@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/function_ref.h"
 #include "core/tensor.h"
 #include "core/threads.h"
 #include "dense/gemm.h"
@@ -45,11 +46,15 @@ class GradientListener {
   virtual ~GradientListener() = default;
   // Throws what backward is to throw before it has changed anything.
   virtual void before_backward() = 0;
-  // The gradients of parameters [first, first + count) of the stack are whole.
-  virtual void ready(int64_t first, int64_t count) = 0;
+  // The gradients of parameters [first, first + count) of the stack are whole; stream: behind what it holds now, null:
+  // now.
+  virtual void ready(int64_t first, int64_t count, compute::cuda::host::Stream* stream) = 0;
   // Nobody wants to know any more.
   virtual bool expired() const noexcept = 0;
 };
+
+// Floats of gradients that are told of as they come, at least.
+inline constexpr int64_t kToldElements = int64_t{1} << 18;
 
 class Mlp {
  public:
@@ -68,7 +73,7 @@ class Mlp {
   std::vector<LayerShape> shapes() const;
   bool has_dropout() const noexcept;
 
-  // In the host's memory. Of a stack on a device, values, gradients and states are those of the last fetch().
+  // In the host's memory. Of a stack on a device, values and states are those of the last fetch().
   Parameters& parameters() noexcept { return parameters_; }
   const Parameters& parameters() const noexcept { return parameters_; }
   // Of a stack on a device, the host gets values and states that the device has. Throws OUT_OF_MEMORY, DEVICE_ERROR.
@@ -82,6 +87,8 @@ class Mlp {
   float* values(int64_t offset);
   float* gradients(int64_t offset);
   float* state(int state, int64_t offset);
+  // Of a stack on a device: `use` may order other operations by those of the stack, whose thread rule it keeps.
+  void with_context(core::FunctionRef<void(device::Context&)> use);
 
   // In training, which a stack is in at first, dropout layers drop elements of the next forwards.
   void set_training(bool training) noexcept { training_ = training; }
@@ -143,8 +150,6 @@ class Mlp {
   void step_on_device();
   // Of what is on the device; on the CPU there is nothing to lock.
   std::unique_lock<std::mutex> lock_device() const;
-  // Does a set of DDP parameters have the gradients, in the host's memory?
-  bool gradients_are_shared() const noexcept;
   // Layers of the range, those behind it being done.
   void backward_layers(const LayerRange& range, const core::Matrix& output_gradient,
                        const core::Matrix& input_gradient);
@@ -155,7 +160,7 @@ class Mlp {
   // of weights_of() the layer; target: of all gradients.
   WeightGradient weight_gradient(size_t layer, size_t weight, const core::Matrix& output_gradient,
                                  float* target) const noexcept;
-  void tell_ready(const LayerRange& range);
+  void tell_ready(const LayerRange& range, compute::cuda::host::Stream* stream = nullptr);
 
   int64_t inputs_;
   uint64_t seed_;

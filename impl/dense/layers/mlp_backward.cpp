@@ -7,8 +7,6 @@
 namespace shardrec::dense {
 namespace {
 
-constexpr int64_t kPart = int64_t{1} << 18;  // floats of gradients that are told of as they come
-
 float* floats_of(const compute::Buffer& buffer) noexcept { return matrix_of(buffer, 0, 0).data; }
 
 }  // namespace
@@ -61,7 +59,6 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
   if (device_ != nullptr) {
     backward_on_device({dy, output_gradient.on_device}, {dx, input_gradient.on_device});
     has_gradients_ = true;
-    tell_ready({.begin = 0, .end = layers_.size()});
     return;
   }
   // Where somebody wants gradients as they come, they come in parts that are worth sending.
@@ -69,7 +66,7 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
   int64_t elements = 0;
   for (size_t l = layers_.size(); l-- > 0;) {
     elements += layers_[l].elements;
-    if (l > 0 && (listener_ == nullptr || elements < kPart)) continue;
+    if (l > 0 && (listener_ == nullptr || elements < kToldElements)) continue;
     backward_layers({.begin = l, .end = end}, dy, dx);
     end = l;
     elements = 0;
@@ -164,11 +161,11 @@ WeightGradient Mlp::weight_gradient(size_t l, size_t w, const core::Matrix& outp
   return gradient;
 }
 
-void Mlp::tell_ready(const LayerRange& range) {
+void Mlp::tell_ready(const LayerRange& range, compute::cuda::host::Stream* stream) {
   if (listener_ == nullptr) return;
   int64_t count = 0;
   for (size_t l = range.begin; l < range.end; ++l) count += layers_[l].count;
-  if (count > 0) listener_->ready(layers_[range.begin].first, count);
+  if (count > 0) listener_->ready(layers_[range.begin].first, count, stream);
 }
 
 }  // namespace shardrec::dense

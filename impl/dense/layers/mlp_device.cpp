@@ -49,8 +49,9 @@ std::unique_lock<std::mutex> Mlp::lock_device() const {
   return device_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(device_->mutex);
 }
 
-bool Mlp::gradients_are_shared() const noexcept {
-  return listener_ != nullptr && !listener_->expired();
+void Mlp::with_context(core::FunctionRef<void(device::Context&)> use) {
+  const std::lock_guard lock(device_->mutex);
+  use(device_->context);
 }
 
 void Mlp::forward_on_device(const device::CallerMatrix& input, const device::CallerMatrix& output) {
@@ -83,12 +84,13 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
                              const device::CallerMatrix& input_gradient) {
   const std::lock_guard lock(device_->mutex);
   device_->receive();
-  if (accumulate_) device_->receive_gradients(gradients_are_shared());
   device::CallerMatrices given(device_->context);
   const core::Matrix dy = given.read(output_gradient, device_->output_gradient);
   const core::Matrix dx = given.write(input_gradient, device_->input_gradient);
   const DeviceOperations on = device_->operations();
   float* const gradients = device_->parameters.gradients();
+  size_t end = layers_.size();  // layers from here on are told of
+  int64_t elements = 0;
   for (size_t l = layers_.size(); l-- > 0;) {
     const Layer& layer = layers_[l];
     const DropoutMask mask = mask_of(layer);
@@ -103,16 +105,18 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
     for (size_t w = 0; w < weights; ++w) {
       add_weight_gradient(on, weight_gradient(l, w, dy, gradients), accumulate_);
     }
+    elements += layer.elements;
+    if (l > 0 && elements < kToldElements) continue;
+    tell_ready({.begin = l, .end = end}, &device_->context.stream());
+    end = l;
+    elements = 0;
   }
   given.done();
-  device_->host_gradients_are_newer = false;
-  if (gradients_are_shared()) device_->lend_gradients();
 }
 
 void Mlp::step_on_device() {
   const std::lock_guard lock(device_->mutex);
   device_->receive();
-  device_->receive_gradients(gradients_are_shared());
   device_->context.follow_caller();
   const int64_t steps = parameters_.steps();
   try {

@@ -13,6 +13,7 @@
 
 #include "compute/cuda/jobs/assembly.h"
 #include "compute/cuda/jobs/bags.h"
+#include "compute/cuda/jobs/buckets.h"
 #include "compute/cuda/jobs/gradients.h"
 #include "compute/cuda/jobs/layers.h"
 #include "compute/cuda/jobs/lookup.h"
@@ -72,7 +73,8 @@ typedef struct shardrec_cuda_calls {
   SHARDREC_CUDA_GRADIENTS_OPERATIONS(OPERATION) \
   SHARDREC_CUDA_ROWS_OPERATIONS(OPERATION)      \
   SHARDREC_CUDA_SLOTS_OPERATIONS(OPERATION)     \
-  SHARDREC_CUDA_LAYERS_OPERATIONS(OPERATION)
+  SHARDREC_CUDA_LAYERS_OPERATIONS(OPERATION)    \
+  SHARDREC_CUDA_BUCKETS_OPERATIONS(OPERATION)
 
 typedef struct shardrec_cuda_table {
   uint32_t size;        // in: sizeof of the core's table; out: of the plug-in's
