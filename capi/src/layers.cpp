@@ -32,6 +32,7 @@ dense::MlpOptions mlp_options(const Options& options) {
           .seed = static_cast<uint64_t>(options.i64(SHARDREC_OPTION_SEED)),
           .threads = threads ? static_cast<int>(*threads) : comm::ThreadShare::least(),
           .accumulate = options.i64(SHARDREC_OPTION_ACCUMULATE_GRADIENTS) != 0,
+          .precision = static_cast<dense::Precision>(options.i64(SHARDREC_OPTION_PRECISION)),
           .place = place_from(options)};
 }
 

@@ -46,12 +46,14 @@ struct LayerNormBackward {
   float* bias_sums = nullptr;
 };
 
-struct CrossBackward {
-  core::Matrix origin;
-  core::Matrix product;  // as cross_forward() wrote it
-  core::Matrix dy;
-  core::Matrix dz;
+template <class Matrix>
+struct CrossBackwardOf {
+  Matrix origin;
+  Matrix product;  // as cross_forward() wrote it
+  Matrix dy;
+  Matrix dz;
 };
+using CrossBackward = CrossBackwardOf<core::Matrix>;
 
 struct Kernels {
   const char* name;  // as compute::Kernels::name
@@ -69,6 +71,8 @@ struct Kernels {
   void (*add)(const float* x, float* sum, int64_t count) noexcept;
   // x *= factor
   void (*scale)(float* x, float factor, int64_t count) noexcept;
+  // y = x, rounded to bfloat16: to nearest, ties to even. y may be x.
+  void (*round_bfloat16)(const float* x, float* y, int64_t count) noexcept;
   // The sum of x[i]^2 in float64, where the squares are exact: 16 lanes (i mod 16), each from 0 in
   // ascending i, then the tree lane[i] += lane[i + 8], + 4, + 2, + 1.
   double (*square_sum)(const float* x, int64_t count) noexcept;

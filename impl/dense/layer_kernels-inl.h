@@ -12,6 +12,7 @@
 #include <array>
 #include <cmath>
 
+#include "compute/math/half.h"
 #include "dense/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -84,6 +85,20 @@ HWY_ATTR inline void add(const float* x, float* sum, int64_t count) noexcept {
 HWY_ATTR inline void scale(float* x, float factor, int64_t count) noexcept {
   for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR {
     hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, x + i);
+  });
+}
+
+// Any NaN becomes the one of compute/element.h.
+HWY_ATTR inline void round_bfloat16(const float* x, float* y, int64_t count) noexcept {
+  for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR {
+    const hn::RebindToUnsigned<decltype(d)> words;
+    const auto number = hn::LoadU(d, x + i);
+    const auto bits = hn::BitCast(words, number);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
+    const auto nearest = hn::Add(bits, hn::Add(hn::Set(words, 0x7FFF), odd));
+    const auto rounded = hn::BitCast(d, hn::And(nearest, hn::Set(words, 0xFFFF0000)));
+    const auto nan = hn::BitCast(d, hn::Set(words, compute::math::kNan32));
+    hn::StoreU(hn::IfThenElse(hn::Eq(number, number), rounded, nan), d, y + i);
   });
 }
 

@@ -112,12 +112,14 @@ TEST(SteadyStep, TheCounterSeesAllocations) {
 }
 
 // Bottom stack, interaction, top stack, loss, and the way back, as a DLRM does.
-TEST(SteadyStep, LayersAllocateNothing) {
+void expect_no_allocation_of_layers(Precision precision) {
   constexpr int64_t kBatch = 700, kFeatures = 9, kDim = 16;
   constexpr int64_t kProducts = kDim + (kFeatures + 1) * kFeatures / 2;
   std::mt19937 random(1);
-  Mlp bottom(13,
-             {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAM}, .threads = 2, .accumulate = true});
+  Mlp bottom(13, {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAM},
+                  .threads = 2,
+                  .accumulate = true,
+                  .precision = precision});
   bottom.add(test::layer_norm());
   bottom.add(test::cross());
   bottom.add(test::cross(8));
@@ -126,7 +128,9 @@ TEST(SteadyStep, LayersAllocateNothing) {
   bottom.add(test::cross(16));
   bottom.add_linear(kDim, SHARDREC_ACTIVATION_RELU);
   Interaction interaction(kFeatures, kDim, 2);
-  Mlp top(kProducts, {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAGRAD}, .threads = 2});
+  Mlp top(
+      kProducts,
+      {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAGRAD}, .threads = 2, .precision = precision});
   top.add(test::cross());
   top.add_linear(40, SHARDREC_ACTIVATION_RELU);
   top.add(test::layer_norm());
@@ -163,6 +167,12 @@ TEST(SteadyStep, LayersAllocateNothing) {
   for (int i = 0; i < 20; ++i) step(kBatch);
   EXPECT_EQ(allocations_of(30, [&] { step(kBatch); }), 0);
   EXPECT_EQ(allocations_of(30, [&] { step(123); }), 0) << "a smaller batch";
+}
+
+TEST(SteadyStep, LayersAllocateNothing) { expect_no_allocation_of_layers(Precision::kFloat32); }
+
+TEST(SteadyStep, LayersInBfloat16AllocateNothing) {
+  expect_no_allocation_of_layers(Precision::kBfloat16);
 }
 
 TEST(SteadyStep, OptimizersAndTheGradientNormAllocateNothing) {

@@ -19,8 +19,10 @@ using shardrec::Mlp;
 constexpr int kRanks = 2;
 constexpr int64_t kBatch = 37;
 
-Mlp make(int64_t inputs, int rank) {
-  Mlp mlp(inputs, shardrec::MlpOptions().seed(5 + rank).threads(1).optimizer("sgd"));
+Mlp make(int64_t inputs, int rank, const char* precision) {
+  shardrec::MlpOptions options;
+  options.seed(5 + rank).threads(1).optimizer("sgd").precision(precision);
+  Mlp mlp(inputs, options);
   mlp.add_dropout(0.1).add_layer_norm().add_cross().add_cross(9).add_cross().add_dropout(0.3);
   mlp.add_linear(6).add_cross().add_layer_norm(0.1).add_dropout(0.2).add_linear(2);
   return mlp;
@@ -61,11 +63,11 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && shardrec::test::same_numbers(a.data(), b.data(), a.size());
 }
 
-void expect_mean(int64_t inputs) {
+void expect_mean(int64_t inputs, const char* precision = "float32") {
   run(kRanks, [&](shardrec::Comm& comm, int rank) {
-    Mlp mlp = make(inputs, rank);
+    Mlp mlp = make(inputs, rank, precision);
     std::vector<Mlp> alone;  // of each rank
-    for (int r = 0; r < kRanks; ++r) alone.push_back(make(inputs, r));
+    for (int r = 0; r < kRanks; ++r) alone.push_back(make(inputs, r, precision));
     EXPECT_EQ(mlp.info().layers, 11);
     EXPECT_EQ(mlp.info().parameters, 2 + 2 + 3 + 2 + 2 + 2 + 2 + 2);
     shardrec::Ddp ddp(comm, shardrec::DdpOptions().bucket_bytes(1 << 12, 1 << 16));
@@ -97,6 +99,11 @@ void expect_mean(int64_t inputs) {
 TEST(LayerKindsDdp, GradientsAreTheMeanOfThoseOfEachRankAlone) { expect_mean(13); }
 
 TEST(LayerKindsDdp, AlsoWhereBackwardTellsOfThemInParts) { expect_mean(530); }
+
+TEST(LayerKindsDdp, AlsoInBfloat16) {
+  expect_mean(13, "bfloat16");
+  expect_mean(530, "bfloat16");
+}
 
 }  // namespace
 }  // namespace shardrec_test

@@ -80,6 +80,25 @@ typedef enum shardrec_mlp_setting {
  *   Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
  *   block of 16384 elements, added up in float64 by ascending block.
  * DEVICE, DEVICE_WAIT and STREAM say where it computes.
+ * PRECISION says how it multiplies. Parameters, their gradients and optimizer states, and the matrices that
+ * callers give, are FLOAT32 in all precisions, and so are checkpoints, DDP sets and views; a scorer computes
+ * in FLOAT32 whatever a stack was trained with.
+ *   FLOAT32   as written.
+ *   TFLOAT32  on a device; UNSUPPORTED on the CPU, which multiplies FLOAT32 no slower. Tensor cores round
+ *             the factors of a matrix product to 10 bits of mantissa, in NVIDIA's way, and add up in
+ *             FLOAT32. All else is FLOAT32's.
+ *   BFLOAT16  These are rounded to bfloat16 (to nearest, ties to even), and kept so on a device: input and
+ *             output_gradient; outputs of all layers but the last, and their gradients; of CROSS x V^T,
+ *             x W^T + b and their gradients; W and V, as they are at a forward, whose backward uses the
+ *             same. A matrix product adds up exact products of them in FLOAT32, and what it writes to
+ *             one of them is rounded, x W^T before b is added. The rest is computed in FLOAT32 and
+ *             rounded when it is written to one of them; CROSS sums dx = ((dz W) + dy) + dx0 with a rounding
+ *             after each step. Not rounded are the output of the last layer (nor its x W^T of LINEAR),
+ *             input_gradient, gradients of parameters, dx0 (the sum of dy * (x W^T + b) over a run of cross
+ *             layers), and mean and variance of LAYER_NORM. CPU and devices differ by the order of
+ *             sums in a product alone; on the CPU it is a reference, no faster than FLOAT32.
+ * In all of them a ReLU gives NaN for NaN, so that a NaN comes to the loss and to the gradients: its mask is
+ * never that of a matrix product's kernel, which has 0 there.
  * out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (a plug-in or its library is missing;
  * the sentence names the package), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_create(int64_t inputs,
@@ -184,8 +203,9 @@ SHARDREC_API shardrec_status shardrec_mlp_set_f64(shardrec_mlp *mlp, shardrec_ml
                                                   double value);
 
 /* Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
- * features >= 0, dim >= 1. options: kind MLP (threads, DEVICE, DEVICE_WAIT, STREAM) or NULL. out: owned
- * by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED, OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
+ * features >= 0, dim >= 1. options: kind MLP (threads, DEVICE, DEVICE_WAIT, STREAM; it computes in
+ * FLOAT32 whatever PRECISION is) or NULL. out: owned by the caller. Errors: INVALID_ARGUMENT,
+ * UNSUPPORTED, OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_interaction_create(int64_t features, int64_t dim,
                                                          SHARDREC_OPTIONS(MLP)
                                                          const shardrec_options *options,

@@ -95,6 +95,11 @@ DenseBench add_dense_bench(CLI::App& bench) {
   command->add_option("--learning-rate", o.learning_rate)
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command
+      ->add_option("--precision", o.precision,
+                   "In what the layers multiply; tfloat32 on CUDA devices alone")
+      ->check(CLI::IsMember({"float32", "tfloat32", "bfloat16"}))
+      ->capture_default_str();
   command->add_option("--ranks", o.ranks, "Ranks")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

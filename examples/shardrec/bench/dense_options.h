@@ -16,6 +16,7 @@ struct DenseBenchOptions {
   int64_t batch = 128;          // of all ranks together
   std::string optimizer = "sgd";
   double learning_rate = 1e-3;
+  std::string precision = "float32";
   bool overlap = true;  // gradients travel during the backward, else all of them after it
   std::optional<bool> ddp_thread;  // exchanges during the backward; none: the library chooses
   int threads = 0;                 // per rank; 0 before it is known: processors / ranks

@@ -17,6 +17,7 @@ Mlp make_layers(const DenseBenchOptions& options, int64_t device) {
       .learning_rate(options.learning_rate)
       .seed(static_cast<int64_t>(options.seed))
       .threads(options.threads)
+      .precision(options.precision)
       .device(device);
   Mlp layers(options.widths.front(), settings);
   for (size_t i = 1; i < options.widths.size(); ++i) {

@@ -69,6 +69,7 @@ std::string dense_report(const DenseBenchOptions& options, int64_t parameters,
   json["parameters"] = parameters;
   json["batch"] = options.batch;
   json["optimizer"] = options.optimizer;
+  json["precision"] = options.precision;
   json["threads"] = options.threads;
   json["ranks"] = options.ranks;
   json["engine"] = options.engine;

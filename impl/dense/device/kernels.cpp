@@ -8,6 +8,7 @@
 #include "dense/extents.h"
 
 static_assert(shardrec::dense::kBlockElements == SHARDREC_CUDA_ELEMENT_BLOCK);
+static_assert(static_cast<int>(shardrec::compute::Element::kBfloat16) == SHARDREC_CUDA_BFLOAT16);
 
 namespace shardrec::dense::device {
 namespace {
@@ -24,10 +25,14 @@ void enqueue(Stream& stream,
 const shardrec_cuda_table& operations() { return compute::cuda::host::table(); }
 
 shardrec_cuda_matrix on_device(const Matrix& matrix) {
-  return {.data = matrix.data, .rows = matrix.rows, .cols = matrix.cols, .stride = matrix.stride};
+  return {.data = matrix.data,
+          .rows = matrix.rows,
+          .cols = matrix.cols,
+          .stride = matrix.stride,
+          .element = static_cast<int32_t>(matrix.element)};
 }
 
-Matrix one_row(float* x, int64_t count) {
+core::Matrix one_row(float* x, int64_t count) {
   return {.data = x, .rows = 1, .cols = count, .stride = count};
 }
 
@@ -70,13 +75,18 @@ void add_rows(Stream& stream, const Matrix& x, const Matrix& sum) {
 }
 
 void copy_rows(Stream& stream, const Matrix& x, const Matrix& y) {
-  constexpr int64_t kBytes = sizeof(float);
+  if (x.element != y.element) {
+    const shardrec_cuda_conversion job{.x = on_device(x), .y = on_device(y)};
+    enqueue(stream, operations().convert_matrix, job, "convert rows");
+    return;
+  }
+  const auto bytes = static_cast<int64_t>(compute::element_bytes(x.element));
   const shardrec_cuda_row_copy job{.from = x.data,
                                    .to = y.data,
-                                   .from_stride = x.stride * kBytes,
-                                   .to_stride = y.stride * kBytes,
+                                   .from_stride = x.stride * bytes,
+                                   .to_stride = y.stride * bytes,
                                    .rows = x.rows,
-                                   .row_bytes = x.cols * kBytes};
+                                   .row_bytes = x.cols * bytes};
   enqueue(stream, operations().copy_rows, job, "copy rows");
 }
 
@@ -101,7 +111,8 @@ void cross_forward(Stream& stream, const float* bias, const Matrix& origin, cons
   enqueue(stream, operations().cross_rows, job, "compute a cross layer");
 }
 
-void cross_backward(Stream& stream, const CrossBackward& rows, const Matrix& sum, bool starts) {
+void cross_backward(Stream& stream, const CrossBackwardOf<Matrix>& rows, const Matrix& sum,
+                    bool starts) {
   const shardrec_cuda_cross_gradient job{.origin = on_device(rows.origin),
                                          .product = on_device(rows.product),
                                          .dy = on_device(rows.dy),

@@ -5,6 +5,9 @@
 // it. Matrices without rows are allowed. What is written overlaps nothing that is read, unless said otherwise. A NaN of
 // the CPU is a NaN here, though not always with the same bits.
 //
+// Matrices of bfloat16 are widened when they are read, and rounded to nearest, ties to even, when they are written: what
+// is between has the bits of floats. Those of a call are of one type, but where it says otherwise.
+//
 // Of dropout() and update_elements() some arguments change from step to step: a list of operations with them is never
 // the list of the step before, and no graph (compute/cuda/kernels/command_list.h). A submit() of the stream in front of
 // them and behind them keeps the others in lists of their own.
@@ -16,13 +19,13 @@
 
 #include "compute/cuda/host/stream.h"
 #include "compute/kernels.h"
-#include "core/tensor.h"
+#include "dense/element_matrix.h"
 #include "dense/kernels.h"
 
 namespace shardrec::dense::device {
 
 using compute::cuda::host::Stream;
-using core::Matrix;
+using Matrix = ElementMatrix;
 
 // Sums over the rows of a matrix, which are cut into tiles of tile_rows rows: each tile's from 0 in ascending rows, then
 // the tree over tiles in pairs of neighbours (layers/weight_gradients.h, VectorSum).
@@ -35,32 +38,34 @@ struct TileSums {
 
 // y = relu(y + bias) or y + bias, in each row.
 void bias_activation(Stream& stream, const Matrix& y, const float* bias, bool relu);
-// dz = y <= 0 ? 0 : dy. dz may be dy.
+// dz = y <= 0 ? 0 : dy. dz may be dy. y may be of floats where the others are not.
 void relu_backward(Stream& stream, const Matrix& y, const Matrix& dy, const Matrix& dz);
 // One sum for each column.
 void column_sums(Stream& stream, const Matrix& x, const TileSums& sums);
-// sum += x
+// sum += x, of either type each.
 void add_rows(Stream& stream, const Matrix& x, const Matrix& sum);
-// y = x
+// y = x, of either type each.
 void copy_rows(Stream& stream, const Matrix& x, const Matrix& y);
-// x = value, and x *= factor
+// x = value, and x *= factor, of floats.
 void fill(Stream& stream, float* x, float value, int64_t count);
 void scale(Stream& stream, float* x, float factor, int64_t count);
 
-// product += bias; y = origin * product + x. y may be product.
+// product += bias; y = origin * product + x, with the product before it is rounded. y may be product, or of floats where
+// the others are not.
 void cross_forward(Stream& stream, const float* bias, const Matrix& origin, const Matrix& x,
                    const Matrix& product, const Matrix& y);
-// dz = dy * origin, and where sum.data is not null sum += dy * product, or = where it starts.
-void cross_backward(Stream& stream, const CrossBackward& rows, const Matrix& sum, bool starts);
+// dz = dy * origin, and where sum.data is not null sum += dy * product, or = where it starts. The sum is of floats.
+void cross_backward(Stream& stream, const CrossBackwardOf<Matrix>& rows, const Matrix& sum,
+                    bool starts);
 
-// As dense/kernels.h. statistics: [rows, 2] on the device; null: not wanted. y may be x.
+// As dense/kernels.h. statistics: [rows, 2] on the device; null: not wanted. y may be x, or of floats where x is not.
 void layer_norm_forward(Stream& stream, const LayerNormForward& layer, const Matrix& x,
                         const Matrix& y, float* statistics);
-// dx.data null: not wanted. dx may be dy. sums: 2 * cols of them, the weights' before the biases'.
+// dx.data null: not wanted. dx may be dy, or of floats where x and dy are not. sums: 2 * cols of them, the weights' before the biases'.
 void layer_norm_backward(Stream& stream, const float* weight, const float* statistics,
                          const Matrix& x, const Matrix& dy, const Matrix& dx, const TileSums& sums);
 
-// x and y are all rows of the batch. y may be x.
+// x and y are all rows of the batch. y may be x, or of floats where x is not.
 void dropout(Stream& stream, const DropoutMask& mask, const Matrix& x, const Matrix& y);
 
 // Floats of scratch on the device for update_elements() of so many elements: 0 but for LAMB.
@@ -70,7 +75,7 @@ int64_t update_scratch(compute::OptimizerKind kind, int64_t count) noexcept;
 void update_elements(Stream& stream, const compute::ElementUpdate& update, int64_t count,
                      float* scratch);
 
-// The dot interaction of each sample: dense [batch, dim], embeddings [batch, features * dim],
+// The dot interaction of each sample, of floats: dense [batch, dim], embeddings [batch, features * dim],
 // out [batch, dim + (features + 1) * features / 2].
 void interaction_forward(Stream& stream, const InteractionShape& shape, const Matrix& dense,
                          const Matrix& embeddings, const Matrix& out);

@@ -36,7 +36,9 @@ void linear_back(const Gemm& gemm, const LayerValues& layer, const BackwardRows&
     table.relu_backward(y.data, y.stride, dy.data, dy.stride, dz.data, dz.stride, dz.rows, dz.cols);
   }
   table.column_sums(dz.data, dz.stride, dz.rows, dz.cols, rows.column_sums);
-  if (rows.dx.data != nullptr) multiply_back(gemm, dz, layer.of(Role::kWeight), rows.dx);
+  if (rows.dx.data == nullptr) return;
+  multiply_back(gemm, dz, layer.of(Role::kWeight), rows.dx);
+  round_rows(rows.dx, rows.rounding.result);
 }
 
 // dz = dy * x0, dx0 = the sum of dy * product over the run, dx = dz W + dy, of the run's first layer
@@ -46,14 +48,22 @@ void cross_back(const Gemm& gemm, const LayerValues& layer, const BackwardRows& 
   const core::Matrix& dz = rows.dz;
   table.cross_backward({.origin = rows.origin, .product = rows.product, .dy = rows.dy, .dz = dz},
                        rows.origin_gradient, rows.starts_origin_sum);
+  round_rows(dz, rows.rounding.inner);
   table.column_sums(dz.data, dz.stride, dz.rows, dz.cols, rows.column_sums);
   const bool is_low = layer.shape.rank != 0;
-  if (is_low) multiply_back(gemm, dz, layer.of(Role::kWeight), rows.low_gradient);
+  if (is_low) {
+    multiply_back(gemm, dz, layer.of(Role::kWeight), rows.low_gradient);
+    round_rows(rows.low_gradient, rows.rounding.inner);
+  }
   if (rows.dx.data == nullptr) return;
   multiply_back(gemm, is_low ? rows.low_gradient : dz,
                 layer.of(is_low ? Role::kDown : Role::kWeight), rows.dx);
+  round_rows(rows.dx, rows.rounding.result);
   add_rows(rows.dy, rows.dx);
-  if (rows.adds_origin_gradient) add_rows(rows.origin_gradient, rows.dx);
+  round_rows(rows.dx, rows.rounding.result);
+  if (!rows.adds_origin_gradient) return;
+  add_rows(rows.origin_gradient, rows.dx);
+  round_rows(rows.dx, rows.rounding.result);
 }
 
 void layer_norm_back(const Gemm& /*gemm*/, const LayerValues& layer,
@@ -63,6 +73,7 @@ void layer_norm_back(const Gemm& /*gemm*/, const LayerValues& layer,
                                  .weight_sums = rows.column_sums,
                                  .bias_sums = rows.column_sums + layer.inputs},
                                 rows.x, rows.dy, rows.dx);
+  if (rows.dx.data != nullptr) round_rows(rows.dx, rows.rounding.result);
 }
 
 void dropout_back(const Gemm& /*gemm*/, const LayerValues& /*layer*/,
@@ -71,6 +82,7 @@ void dropout_back(const Gemm& /*gemm*/, const LayerValues& /*layer*/,
   if (dx.data == nullptr) return;
   if (rows.mask != nullptr) {
     kernels().dropout(*rows.mask, rows.first_row, dy, dx);
+    round_rows(dx, rows.rounding.result);
     return;
   }
   for (int64_t r = 0; r < dy.rows; ++r) std::copy_n(dy.row(r), dy.cols, dx.row(r));

@@ -10,6 +10,7 @@
 #include "dense/device/context.h"
 #include "dense/device/gemm.h"
 #include "dense/device/parameters.h"
+#include "dense/device/rounded_weights.h"
 #include "dense/layers/on_device.h"
 #include "dense/parameters.h"
 
@@ -20,7 +21,9 @@ struct DeviceStack {
   DeviceStack(const device::ContextOptions& options, const Parameters& host)
       : context(options), gemm(context.shared_stream()), parameters(context, host) {}
 
-  DeviceOperations operations() noexcept { return {context.stream(), gemm}; }
+  DeviceOperations operations(device::Multiplier multiplier) noexcept {
+    return {context.stream(), gemm, multiplier};
+  }
 
   // The device has the parameters of the host from now on, if it does not. Throws OUT_OF_MEMORY, DEVICE_ERROR.
   void receive() {
@@ -28,6 +31,7 @@ struct DeviceStack {
     context.follow_caller();
     parameters.upload();
     host_is_newer = false;
+    weights_are_rounded = false;
   }
   // The same, and nothing that is enqueued touches them any more.
   void settle() {
@@ -52,11 +56,13 @@ struct DeviceStack {
   device::Context context;
   device::Gemm gemm;
   device::DeviceParameters parameters;
+  device::RoundedWeights rounded_weights{context};
   device::HostMatrix input{context};
   device::HostMatrix output{context};
   device::HostMatrix output_gradient{context};
   device::HostMatrix input_gradient{context};
   bool host_is_newer = true;  // its parameters have changed behind the last receive()
+  bool weights_are_rounded = false;  // as the parameters are now
 };
 
 }  // namespace shardrec::dense

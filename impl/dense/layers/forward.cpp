@@ -32,14 +32,23 @@ void multiply(const Gemm& gemm, const core::Matrix& x, const float* weight,
 void linear(const Gemm& gemm, const LayerValues& layer, const ForwardRows& rows) noexcept {
   const core::Matrix& y = rows.y;
   multiply(gemm, rows.x, layer.of(Role::kWeight), y);
+  round_rows(y, rows.rounding.result);
   kernels().bias_activation(y.data, y.stride, y.rows, y.cols, layer.of(Role::kBias),
                             layer.shape.activation == SHARDREC_ACTIVATION_RELU);
+  round_rows(y, rows.rounding.result);
 }
 
 void cross(const Gemm& gemm, const LayerValues& layer, const ForwardRows& rows) noexcept {
-  if (layer.shape.rank != 0) multiply(gemm, rows.x, layer.of(Role::kDown), rows.low);
-  multiply(gemm, layer.shape.rank != 0 ? rows.low : rows.x, layer.of(Role::kWeight), rows.product);
+  const bool is_low = layer.shape.rank != 0;
+  if (is_low) {
+    multiply(gemm, rows.x, layer.of(Role::kDown), rows.low);
+    round_rows(rows.low, rows.rounding.inner);
+  }
+  multiply(gemm, is_low ? rows.low : rows.x, layer.of(Role::kWeight), rows.product);
+  round_rows(rows.product, rows.rounding.inner);
   kernels().cross_forward(layer.of(Role::kBias), rows.origin, rows.x, rows.product, rows.y);
+  round_rows(rows.product, rows.rounding.inner);
+  round_rows(rows.y, rows.rounding.result);
 }
 
 void layer_norm(const Gemm& /*gemm*/, const LayerValues& layer, const ForwardRows& rows) noexcept {
@@ -47,11 +56,13 @@ void layer_norm(const Gemm& /*gemm*/, const LayerValues& layer, const ForwardRow
                                 .bias = layer.of(Role::kBias),
                                 .epsilon = static_cast<float>(layer.shape.epsilon)},
                                rows.x, rows.y, rows.statistics);
+  round_rows(rows.y, rows.rounding.result);
 }
 
 void dropout(const Gemm& /*gemm*/, const LayerValues& /*layer*/, const ForwardRows& rows) noexcept {
   if (rows.mask != nullptr) {
     kernels().dropout(*rows.mask, rows.first_row, rows.x, rows.y);
+    round_rows(rows.y, rows.rounding.result);
     return;
   }
   for (int64_t r = 0; r < rows.x.rows; ++r) std::copy_n(rows.x.row(r), rows.x.cols, rows.y.row(r));
@@ -82,6 +93,12 @@ void require_shape(const core::Matrix& matrix, const char* name, int64_t rows, i
   core::fail(SHARDREC_INVALID_ARGUMENT,
              core::sentence(name, " has shape [", matrix.rows, ", ", matrix.cols, "]; [", rows,
                             ", ", cols, "] is accepted"));
+}
+
+void round_rows(const core::Matrix& matrix, bool wanted) noexcept {
+  if (!wanted) return;
+  const auto round = kernels().round_bfloat16;
+  for (int64_t r = 0; r < matrix.rows; ++r) round(matrix.row(r), matrix.row(r), matrix.cols);
 }
 
 core::Matrix rows_of(const core::Matrix& matrix, int64_t first, int64_t rows) noexcept {

@@ -13,6 +13,12 @@
 
 namespace shardrec::dense {
 
+// Which of the matrices of floats that a layer writes get numbers of bfloat16 (precision.h).
+struct WrittenRounding {
+  bool inner = false;   // those that the layer keeps
+  bool result = false;  // what goes to the next layer: forward y, backward dx
+};
+
 // A layer with its parameters where they lie; null where its kind has none of that role.
 struct LayerValues {
   LayerShape shape;
@@ -24,16 +30,19 @@ struct LayerValues {
 };
 
 // Rows of a batch at a layer. All matrices have the same number of rows, and a stride that BLAS accepts.
-struct ForwardRows {
-  core::Matrix origin;  // cross: the input of the first layer of its run
-  core::Matrix x;
-  core::Matrix y;
-  core::Matrix product;         // cross: where x W^T + b is written; may be y
-  core::Matrix low;             // cross with a rank: where x V^T is written
+template <class Matrix>
+struct ForwardRowsOf {
+  Matrix origin;  // cross: the input of the first layer of its run
+  Matrix x;
+  Matrix y;
+  Matrix product;               // cross: where x W^T + b is written; may be y
+  Matrix low;                   // cross with a rank: where x V^T is written
   float* statistics = nullptr;  // layer norm: mean and 1 / deviation of each row; null: not wanted
   const DropoutMask* mask = nullptr;  // dropout; null: evaluation, where y = x
   int64_t first_row = 0;              // dropout: of these in the batch
+  WrittenRounding rounding;           // of floats
 };
+using ForwardRows = ForwardRowsOf<core::Matrix>;
 
 // Any thread.
 void forward_layer(const Gemm& gemm, const LayerValues& layer, const ForwardRows& rows) noexcept;
@@ -44,6 +53,9 @@ core::Matrix with_blas_stride(core::Matrix matrix, const char* name);
 
 // Throws INVALID_ARGUMENT, naming the argument, where the matrix is of another shape.
 void require_shape(const core::Matrix& matrix, const char* name, int64_t rows, int64_t cols);
+
+// Rounds to bfloat16 in place where that is wanted.
+void round_rows(const core::Matrix& matrix, bool wanted) noexcept;
 
 // Rows [first, first + rows) of the matrix; null stays null.
 core::Matrix rows_of(const core::Matrix& matrix, int64_t first, int64_t rows) noexcept;

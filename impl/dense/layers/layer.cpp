@@ -32,6 +32,10 @@ Layer append_layer(const NewLayer& added, Parameters& parameters, core::Threads&
   layer.number = added.number;
   const bool goes_on = added.previous != nullptr && added.previous->is(added.shape.kind);
   layer.run = goes_on ? added.previous->run : added.number;
+  if (added.previous != nullptr) {
+    const Layer& before = *added.previous;
+    layer.first_weight = before.first_weight + weights_of(before.shape, before.inputs).count;
+  }
   layer.first = static_cast<int64_t>(parameters.infos().size());
   layer.offset = parameters.size();
 
@@ -65,23 +69,25 @@ Layer append_layer(const NewLayer& added, Parameters& parameters, core::Threads&
   return layer;
 }
 
-void resize_for_forward(Layer& layer, int64_t batch, bool keeps_output) {
-  if (keeps_output) resize_floats(layer.activations, batch, layer.outputs);
+void resize_for_forward(Layer& layer, int64_t batch, const KeptMatrices& kept) {
+  if (kept.output) resize_matrix(layer.activations, batch, layer.outputs, kept.activations);
   if (layer.is(SHARDREC_LAYER_CROSS)) {
-    resize_floats(layer.products, batch, layer.inputs);
-    if (layer.shape.rank != 0) resize_floats(layer.low, batch, layer.shape.rank);
+    resize_matrix(layer.products, batch, layer.inputs, kept.elements);
+    if (layer.shape.rank != 0) resize_matrix(layer.low, batch, layer.shape.rank, kept.elements);
   }
   if (layer.is(SHARDREC_LAYER_LAYER_NORM)) resize_floats(layer.statistics, batch, 2);
 }
 
 void resize_for_backward(Layer& layer, const GradientBatch& batch, int64_t tiles,
-                         bool keeps_output) {
-  if (keeps_output) resize_floats(layer.gradients, batch.rows, layer.outputs);
+                         const KeptMatrices& kept) {
+  if (kept.output) resize_matrix(layer.gradients, batch.rows, layer.outputs, kept.elements);
   resize_floats(layer.column_sums, tiles, layer.sums);
   if (layer.is(SHARDREC_LAYER_CROSS)) {
-    resize_floats(layer.product_gradients, batch.rows, layer.inputs);
+    resize_matrix(layer.product_gradients, batch.rows, layer.inputs, kept.elements);
     if (layer.run == layer.number) resize_floats(layer.origin_gradients, batch.rows, layer.inputs);
-    if (layer.shape.rank != 0) resize_floats(layer.low_gradients, batch.rows, layer.shape.rank);
+    if (layer.shape.rank != 0) {
+      resize_matrix(layer.low_gradients, batch.rows, layer.shape.rank, kept.elements);
+    }
   }
   const WeightShapes weights = weights_of(layer.shape, layer.inputs);
   for (size_t w = 0; w < weights.count; ++w) {
@@ -90,17 +96,37 @@ void resize_for_backward(Layer& layer, const GradientBatch& batch, int64_t tiles
   }
 }
 
-LayerValues values_of(const Layer& layer, const float* all) noexcept {
+LayerValues values_of(const Layer& layer, const float* all, const float* weights) noexcept {
   LayerValues values{.shape = layer.shape, .inputs = layer.inputs, .outputs = layer.outputs};
   for (size_t role = 0; role < kRoles; ++role) {
     values.parameters[role] = all + layer.offsets[role];
   }
+  if (weights == nullptr) return values;
+  for (const WeightShape& weight : weights_of(layer.shape, layer.inputs)) {
+    const auto role = static_cast<size_t>(weight.role);
+    values.parameters[role] = weights + layer.offsets[role];
+  }
   return values;
 }
 
-core::Matrix matrix_of(const compute::Buffer& buffer, int64_t rows, int64_t cols) noexcept {
-  auto* data = static_cast<float*>(const_cast<void*>(static_cast<const void*>(buffer.data())));
-  return {data, rows, cols, cols};
+void resize_matrix(compute::Buffer& buffer, int64_t rows, int64_t cols, compute::Element element) {
+  buffer.resize(static_cast<size_t>(rows * row_stride(cols, element)) *
+                compute::element_bytes(element));
+}
+
+ElementMatrix matrix_of(const compute::Buffer& buffer, int64_t rows, int64_t cols,
+                        compute::Element element) noexcept {
+  ElementMatrix matrix;
+  matrix.data = const_cast<void*>(static_cast<const void*>(buffer.data()));
+  matrix.rows = rows;
+  matrix.cols = cols;
+  matrix.stride = row_stride(cols, element);
+  matrix.element = element;
+  return matrix;
+}
+
+float* floats_of(const compute::Buffer& buffer) noexcept {
+  return static_cast<float*>(const_cast<void*>(static_cast<const void*>(buffer.data())));
 }
 
 }  // namespace shardrec::dense

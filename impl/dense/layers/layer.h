@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "compute/buffer.h"
-#include "core/tensor.h"
 #include "core/threads.h"
+#include "dense/element_matrix.h"
 #include "dense/layers/forward.h"
 #include "dense/layers/weight_gradients.h"
 #include "dense/parameters.h"
@@ -43,8 +43,10 @@ struct Layer {
   std::array<int64_t, kRoles> offsets{};
   int64_t sums = 0;         // elements of those that are vectors, which lie one behind the other
   int64_t sums_offset = 0;  // of the first of them
+  size_t first_weight = 0;  // weight matrices (weights_of()) of the layers before it
 
-  // All of a batch; empty where the kind has none.
+  // All of a batch; empty where the kind has none. Matrices are of the elements that the stack keeps, but that the
+  // activations of a last layer, the gradients of origins and what is of parameters are of floats.
   compute::Buffer activations;  // [batch, outputs]: y; unused in a last layer without activation
   compute::Buffer gradients;    // of y, and of what enters the activation; as activations
   compute::Buffer products;     // cross, [batch, inputs]: x W^T + b
@@ -72,15 +74,29 @@ struct NewLayer {
 };
 Layer append_layer(const NewLayer& added, Parameters& parameters, core::Threads& threads);
 
-// Memory for a batch; keeps_output: the activations too, and gradients of them. Throw OUT_OF_MEMORY.
-void resize_for_forward(Layer& layer, int64_t batch, bool keeps_output);
+// What is kept of a layer's matrices.
+struct KeptMatrices {
+  bool output = false;  // the activations too, and gradients of them
+  compute::Element activations = compute::Element::kFloat32;
+  compute::Element elements = compute::Element::kFloat32;  // of all others that are not of floats
+};
+
+// Memory for a batch. Throw OUT_OF_MEMORY.
+void resize_for_forward(Layer& layer, int64_t batch, const KeptMatrices& kept);
 void resize_for_backward(Layer& layer, const GradientBatch& batch, int64_t tiles,
-                         bool keeps_output);
+                         const KeptMatrices& kept);
 
-// all: the values of all parameters of the stack, wherever they are.
-LayerValues values_of(const Layer& layer, const float* all) noexcept;
+// all: the values of all parameters of the stack, wherever they are. weights: null, or the same where the layer takes its
+// weight matrices from.
+LayerValues values_of(const Layer& layer, const float* all,
+                      const float* weights = nullptr) noexcept;
 
+// Room for a matrix. Throws OUT_OF_MEMORY.
+void resize_matrix(compute::Buffer& buffer, int64_t rows, int64_t cols, compute::Element element);
 // The buffer as a matrix; null where it is empty.
-core::Matrix matrix_of(const compute::Buffer& buffer, int64_t rows, int64_t cols) noexcept;
+ElementMatrix matrix_of(const compute::Buffer& buffer, int64_t rows, int64_t cols,
+                        compute::Element element) noexcept;
+// The buffer as floats; null where it is empty.
+float* floats_of(const compute::Buffer& buffer) noexcept;
 
 }  // namespace shardrec::dense

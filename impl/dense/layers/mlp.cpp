@@ -6,13 +6,32 @@
 #include "core/error.h"
 
 namespace shardrec::dense {
+namespace {
+
+constexpr int64_t kRoundGrain = 16384;  // elements
+
+Precision checked(Precision precision, const device::ContextOptions& place) {
+  if (precision == Precision::kTfloat32 && place.device < 0) {
+    core::fail(SHARDREC_UNSUPPORTED,
+               "the precision TFLOAT32 is of the tensor cores of a CUDA device (option DEVICE): "
+               "processors "
+               "multiply FLOAT32 no slower");
+  }
+  return precision;
+}
+
+}  // namespace
 
 Mlp::Mlp(int64_t inputs, const MlpOptions& options)
     : inputs_(inputs),
       seed_(options.seed),
       accumulate_(options.accumulate),
+      precision_(checked(options.precision, options.place)),
       threads_(options.threads),
-      parameters_(options.optimizer) {
+      parameters_(options.optimizer),
+      rounded_input_(compute::cpu_memory()),
+      rounded_gradient_(compute::cpu_memory()),
+      rounded_values_(compute::cpu_memory()) {
   if (inputs < 1 || inputs > kLargestWidth) {
     core::fail(SHARDREC_INVALID_ARGUMENT,
                core::sentence("a stack of layers cannot have ", inputs, " inputs; 1 .. ",
@@ -23,6 +42,8 @@ Mlp::Mlp(int64_t inputs, const MlpOptions& options)
     room_.emplace(threads_.count());
   } else {
     device_ = std::make_unique<DeviceStack>(options.place, parameters_);
+    rounded_input_ = compute::Buffer(device_->context.memory());
+    rounded_gradient_ = compute::Buffer(device_->context.memory());
   }
 }
 
@@ -61,10 +82,14 @@ void Mlp::add(const LayerShape& shape) {
        .seed = seed_,
        .memory = device_ == nullptr ? compute::cpu_memory() : device_->context.memory()},
       parameters_, threads_));
+  is_wide_ = is_wide_ || is_wide(shape, inputs);
   if (device_ == nullptr) return;
   const std::lock_guard lock(device_->mutex);
   device_->host_is_newer = true;
-  is_wide_ = is_wide_ || is_wide(shape, inputs);
+  for (const WeightShape& weight : weights_of(shape, inputs)) {
+    device_->rounded_weights.add(layers_.back().offsets[static_cast<size_t>(weight.role)],
+                                 weight.outputs, weight.inputs);
+  }
 }
 
 // The last layer writes into the caller's memory, which need not live until backward; only a ReLU
@@ -73,13 +98,65 @@ bool Mlp::keeps_output(size_t layer) const noexcept {
   return layer + 1 < layers_.size() || layers_[layer].has_activation();
 }
 
-core::Matrix Mlp::input_of(size_t layer) const noexcept {
+compute::Element Mlp::kept_element() const noexcept {
+  return rounds() && device_ != nullptr ? compute::Element::kBfloat16 : compute::Element::kFloat32;
+}
+
+// What the last layer gives is the caller's, as floats that are not rounded.
+KeptMatrices Mlp::kept_matrices(size_t layer) const noexcept {
+  const bool is_last = layer + 1 == layers_.size();
+  return {.output = keeps_output(layer),
+          .activations = is_last ? compute::Element::kFloat32 : kept_element(),
+          .elements = kept_element()};
+}
+
+ElementMatrix Mlp::kept_matrix(const compute::Buffer& buffer, int64_t cols) const noexcept {
+  return matrix_of(buffer, batch_, cols, kept_element());
+}
+
+ElementMatrix Mlp::input_of(size_t layer) const noexcept {
   return layer == 0 ? input_ : output_of(layer - 1, {});
 }
 
-core::Matrix Mlp::output_of(size_t layer, const core::Matrix& last) const noexcept {
-  if (!keeps_output(layer)) return last;
-  return matrix_of(layers_[layer].activations, batch_, layers_[layer].outputs);
+ElementMatrix Mlp::output_of(size_t layer, const ElementMatrix& last) const noexcept {
+  const KeptMatrices kept = kept_matrices(layer);
+  if (!kept.output) return last;
+  return matrix_of(layers_[layer].activations, batch_, layers_[layer].outputs, kept.activations);
+}
+
+LayerValues Mlp::host_layer(const Layer& layer) const noexcept {
+  return values_of(layer, parameters_.values(), rounds() ? floats_of(rounded_values_) : nullptr);
+}
+
+void Mlp::resize_rounded_inputs(int64_t batch) {
+  if (!rounds()) return;
+  resize_matrix(rounded_input_, batch, inputs_, kept_element());
+  resize_matrix(rounded_gradient_, batch, outputs(), kept_element());
+  if (device_ != nullptr) {
+    device_->rounded_weights.make_room();
+  } else {
+    rounded_values_.resize_as<float>(static_cast<size_t>(parameters_.size()));
+  }
+}
+
+ElementMatrix Mlp::rounded_on_host(const core::Matrix& from, const compute::Buffer& buffer) {
+  const ElementMatrix rounded = kept_matrix(buffer, from.cols);
+  const core::Matrix to = rounded.floats();
+  threads_.parallel_for(from.rows, std::max<int64_t>(kRoundGrain / from.cols, 1),
+                        [&](int64_t begin, int64_t end) {
+                          const auto round = kernels().round_bfloat16;
+                          for (int64_t r = begin; r < end; ++r) {
+                            round(from.row(r), to.row(r), from.cols);
+                          }
+                        });
+  return rounded;
+}
+
+void Mlp::round_weights_on_host() {
+  float* const to = floats_of(rounded_values_);
+  threads_.parallel_for(parameters_.size(), kRoundGrain, [&](int64_t begin, int64_t end) {
+    kernels().round_bfloat16(parameters_.values(begin), to + begin, end - begin);
+  });
 }
 
 int64_t Mlp::tile_rows() const noexcept { return dense::tile_rows(batch_, is_wide_); }
@@ -108,8 +185,9 @@ void Mlp::forward(const device::CallerMatrix& input, const device::CallerMatrix&
   {
     const auto lock = lock_device();
     for (size_t l = 0; l < layers_.size(); ++l) {
-      resize_for_forward(layers_[l], in.rows, keeps_output(l));
+      resize_for_forward(layers_[l], in.rows, kept_matrices(l));
     }
+    resize_rounded_inputs(in.rows);
   }
   frozen_ = true;
   drops_ = training_ && has_dropout();
@@ -120,8 +198,9 @@ void Mlp::forward(const device::CallerMatrix& input, const device::CallerMatrix&
     return;
   }
   if (drops_) ++dropout_forwards_;
-  input_ = in;
   batch_ = in.rows;
+  input_ = rounds() ? rounded_on_host(in, rounded_input_) : in;
+  if (rounds()) round_weights_on_host();
   const int64_t rows = tile_rows();
   threads_.parallel_for(tile_count(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
@@ -131,16 +210,18 @@ void Mlp::forward(const device::CallerMatrix& input, const device::CallerMatrix&
 }
 
 // All rows of the batch, but for the mask.
-ForwardRows Mlp::forward_rows(size_t l, const core::Matrix& output) const noexcept {
+ForwardRowsOf<ElementMatrix> Mlp::forward_rows(size_t l,
+                                               const ElementMatrix& output) const noexcept {
   const Layer& layer = layers_[l];
-  ForwardRows all{.x = input_of(l), .y = output_of(l, output)};
+  ForwardRowsOf<ElementMatrix> all{.x = input_of(l), .y = output_of(l, output)};
+  all.rounding = {.inner = rounds(), .result = rounds() && l + 1 < layers_.size()};
   if (layer.is(SHARDREC_LAYER_CROSS)) {
     all.origin = input_of(layer.run);
-    all.product = matrix_of(layer.products, batch_, layer.inputs);
-    all.low = matrix_of(layer.low, batch_, layer.shape.rank);
+    all.product = kept_matrix(layer.products, layer.inputs);
+    all.low = kept_matrix(layer.low, layer.shape.rank);
   }
   if (layer.is(SHARDREC_LAYER_LAYER_NORM)) {
-    all.statistics = matrix_of(layer.statistics, batch_, 2).data;
+    all.statistics = floats_of(layer.statistics);
   }
   return all;
 }
@@ -148,18 +229,24 @@ ForwardRows Mlp::forward_rows(size_t l, const core::Matrix& output) const noexce
 void Mlp::forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept {
   for (size_t l = 0; l < layers_.size(); ++l) {
     const DropoutMask mask = mask_of(layers_[l]);
-    ForwardRows at = forward_rows(l, output);
-    for (core::Matrix* matrix : {&at.x, &at.y, &at.origin, &at.product, &at.low}) {
-      *matrix = rows_of(*matrix, begin, end - begin);
-    }
-    if (at.statistics != nullptr) at.statistics += 2 * begin;
-    if (drops_) at.mask = &mask;
-    at.first_row = begin;
-    forward_layer(room_->gemm(), values_of(layers_[l], parameters_.values()), at);
+    const ForwardRowsOf<ElementMatrix> all = forward_rows(l, output);
+    const auto tile_of = [&](const ElementMatrix& matrix) {
+      return rows_of(matrix.floats(), begin, end - begin);
+    };
+    forward_layer(room_->gemm(), host_layer(layers_[l]),
+                  {.origin = tile_of(all.origin),
+                   .x = tile_of(all.x),
+                   .y = tile_of(all.y),
+                   .product = tile_of(all.product),
+                   .low = tile_of(all.low),
+                   .statistics = all.statistics == nullptr ? nullptr : all.statistics + 2 * begin,
+                   .mask = drops_ ? &mask : nullptr,
+                   .first_row = begin,
+                   .rounding = all.rounding});
   }
   const size_t last = layers_.size() - 1;
   if (!keeps_output(last)) return;
-  const core::Matrix y = output_of(last, output);
+  const core::Matrix y = output_of(last, output).floats();
   for (int64_t r = begin; r < end; ++r) std::copy_n(y.row(r), y.cols, output.row(r));
 }
 
@@ -169,6 +256,10 @@ void Mlp::set_listener(std::shared_ptr<GradientListener> listener) {
   }
   if (listener_ != nullptr && !listener_->expired()) {
     core::fail(SHARDREC_INVALID_STATE, "the stack is in a set of DDP parameters already");
+  }
+  if (device_ != nullptr) {
+    const std::lock_guard lock(device_->mutex);
+    device_->weights_are_rounded = false;  // the set may change parameters
   }
   listener_ = std::move(listener);
 }

@@ -24,6 +24,7 @@
 #include "dense/layers/layer.h"
 #include "dense/layers/weight_gradients.h"
 #include "dense/parameters.h"
+#include "dense/precision.h"
 #include "plan/model/model.h"
 #include "shardrec/layers.h"
 
@@ -34,6 +35,7 @@ struct MlpOptions {
   uint64_t seed = 0;
   int threads = 1;
   bool accumulate = false;  // does backward add to the gradients?
+  Precision precision = Precision::kFloat32;
   device::ContextOptions place;
 };
 
@@ -58,7 +60,7 @@ inline constexpr int64_t kToldElements = int64_t{1} << 18;
 
 class Mlp {
  public:
-  // Throws INVALID_ARGUMENT, UNSUPPORTED (optimizer, plug-ins), OUT_OF_MEMORY; on a device DEVICE_ERROR.
+  // Throws INVALID_ARGUMENT, UNSUPPORTED (optimizer, precision, plug-ins), OUT_OF_MEMORY; on a device DEVICE_ERROR.
   Mlp(int64_t inputs, const MlpOptions& options);
 
   // Throws INVALID_ARGUMENT, INVALID_STATE after the first forward, OUT_OF_MEMORY; then nothing has
@@ -135,14 +137,31 @@ class Mlp {
   int64_t tile_count() const noexcept;
   GradientBatch gradient_batch() const noexcept;
   DropoutMask mask_of(const Layer& layer) const noexcept;
-  // The memory of layer l's input and output, and of the gradient of its output. last: the caller's.
-  core::Matrix input_of(size_t layer) const noexcept;
-  core::Matrix output_of(size_t layer, const core::Matrix& last) const noexcept;
-  core::Matrix gradient_of(size_t layer, const core::Matrix& last) const noexcept;
+  // Is what layers give each other of bfloat16?
+  bool rounds() const noexcept { return precision_ == Precision::kBfloat16; }
+  // What matrices between layers are kept as.
+  compute::Element kept_element() const noexcept;
+  KeptMatrices kept_matrices(size_t layer) const noexcept;
+  ElementMatrix kept_matrix(const compute::Buffer& buffer, int64_t cols) const noexcept;
+  // The memory of layer l's input and output, and of the gradient of its output. last: the caller's, or its rounded copy.
+  ElementMatrix input_of(size_t layer) const noexcept;
+  ElementMatrix output_of(size_t layer, const ElementMatrix& last) const noexcept;
+  ElementMatrix gradient_of(size_t layer, const ElementMatrix& last) const noexcept;
   // Of what its weights multiplied into: of a linear layer the gradient before its activation.
-  core::Matrix product_gradient_of(size_t layer, const core::Matrix& last) const noexcept;
+  ElementMatrix product_gradient_of(size_t layer, const ElementMatrix& last) const noexcept;
+  // A layer of the stack on the CPU, and on the device.
+  LayerValues host_layer(const Layer& layer) const noexcept;
+  DeviceLayer device_layer(const Layer& layer) const noexcept;
+  // Room for what is rounded, and the caller's matrix rounded into it.
+  void resize_rounded_inputs(int64_t batch);
+  ElementMatrix rounded_on_host(const core::Matrix& from, const compute::Buffer& buffer);
+  ElementMatrix rounded_on_device(const core::Matrix& from, const compute::Buffer& buffer);
+  void round_weights_on_host();
+  void round_weights_on_device();
+  device::Multiplier multiplier() const noexcept;
 
-  ForwardRows forward_rows(size_t layer, const core::Matrix& output) const noexcept;
+  ForwardRowsOf<ElementMatrix> forward_rows(size_t layer,
+                                            const ElementMatrix& output) const noexcept;
   void forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept;
   void forward_on_device(const device::CallerMatrix& input, const device::CallerMatrix& output);
   void backward_on_device(const device::CallerMatrix& output_gradient,
@@ -151,33 +170,41 @@ class Mlp {
   // Of what is on the device; on the CPU there is nothing to lock.
   std::unique_lock<std::mutex> lock_device() const;
   // Layers of the range, those behind it being done.
-  void backward_layers(const LayerRange& range, const core::Matrix& output_gradient,
+  void backward_layers(const LayerRange& range, const ElementMatrix& output_gradient,
                        const core::Matrix& input_gradient);
-  void backward_tile(int64_t tile, const LayerRange& range, const core::Matrix& output_gradient,
+  void backward_tile(int64_t tile, const LayerRange& range, const ElementMatrix& output_gradient,
                      const core::Matrix& input_gradient) const noexcept;
-  BackwardRows backward_rows(size_t layer, const core::Matrix& output_gradient,
-                             const core::Matrix& input_gradient) const noexcept;
+  BackwardRowsOf<ElementMatrix> backward_rows(size_t layer, const ElementMatrix& output_gradient,
+                                              const core::Matrix& input_gradient) const noexcept;
   // of weights_of() the layer; target: of all gradients.
-  WeightGradient weight_gradient(size_t layer, size_t weight, const core::Matrix& output_gradient,
+  WeightGradient weight_gradient(size_t layer, size_t weight, const ElementMatrix& output_gradient,
                                  float* target) const noexcept;
   void tell_ready(const LayerRange& range, compute::cuda::host::Stream* stream = nullptr);
 
   int64_t inputs_;
   uint64_t seed_;
   bool accumulate_;
+  Precision precision_;
   core::Threads threads_;
   std::optional<GemmRoom> room_;  // on the CPU
   Parameters parameters_;
   std::unique_ptr<DeviceStack> device_;  // null: on the CPU
   std::vector<Layer> layers_;
   WeightGradients weight_gradients_;
+  // Of BFLOAT16: the stack's input and the gradient of its output, as layers read them; and on the CPU all parameters,
+  // as they were at the last forward.
+  compute::Buffer rounded_input_;
+  compute::Buffer rounded_gradient_;
+  compute::Buffer rounded_values_;
   bool is_wide_ = false;  // some layer is
   std::shared_ptr<GradientListener> listener_;
-  core::Matrix input_;   // of the last forward
+  ElementMatrix input_;  // of the last forward
   int64_t batch_ = -1;   // of the last forward; -1: none whose backward is possible
   bool frozen_ = false;  // forward was called
   bool has_gradients_ = false;
   bool training_ = true;
+  bool has_parameter_views_ =
+      false;  // on a device: the caller may change parameters there at any time
   uint64_t dropout_forwards_ = 0;
   bool drops_ = false;           // the last forward was in training
   uint32_t forward_number_ = 0;  // of the last forward, as DropoutMask has it

@@ -7,20 +7,19 @@
 namespace shardrec::dense {
 namespace {
 
-float* floats_of(const compute::Buffer& buffer) noexcept { return matrix_of(buffer, 0, 0).data; }
 
 }  // namespace
 
-core::Matrix Mlp::gradient_of(size_t layer, const core::Matrix& last) const noexcept {
+ElementMatrix Mlp::gradient_of(size_t layer, const ElementMatrix& last) const noexcept {
   if (layer + 1 == layers_.size()) return last;
-  return matrix_of(layers_[layer].gradients, batch_, layers_[layer].outputs);
+  return kept_matrix(layers_[layer].gradients, layers_[layer].outputs);
 }
 
-core::Matrix Mlp::product_gradient_of(size_t layer, const core::Matrix& last) const noexcept {
+ElementMatrix Mlp::product_gradient_of(size_t layer, const ElementMatrix& last) const noexcept {
   const Layer& own = layers_[layer];
-  if (own.is(SHARDREC_LAYER_CROSS)) return matrix_of(own.product_gradients, batch_, own.inputs);
+  if (own.is(SHARDREC_LAYER_CROSS)) return kept_matrix(own.product_gradients, own.inputs);
   if (!keeps_output(layer)) return last;
-  return matrix_of(own.gradients, batch_, own.outputs);
+  return kept_matrix(own.gradients, own.outputs);
 }
 
 GradientBatch Mlp::gradient_batch() const noexcept {
@@ -53,7 +52,7 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
   {
     const auto lock = lock_device();
     for (size_t l = 0; l < layers_.size(); ++l) {
-      resize_for_backward(layers_[l], gradient_batch(), tile_count(), keeps_output(l));
+      resize_for_backward(layers_[l], gradient_batch(), tile_count(), kept_matrices(l));
     }
   }
   if (device_ != nullptr) {
@@ -61,20 +60,21 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
     has_gradients_ = true;
     return;
   }
+  const ElementMatrix gradient = rounds() ? rounded_on_host(dy, rounded_gradient_) : dy;
   // Where somebody wants gradients as they come, they come in parts that are worth sending.
   size_t end = layers_.size();
   int64_t elements = 0;
   for (size_t l = layers_.size(); l-- > 0;) {
     elements += layers_[l].elements;
     if (l > 0 && (listener_ == nullptr || elements < kToldElements)) continue;
-    backward_layers({.begin = l, .end = end}, dy, dx);
+    backward_layers({.begin = l, .end = end}, gradient, dx);
     end = l;
     elements = 0;
   }
   has_gradients_ = true;
 }
 
-void Mlp::backward_layers(const LayerRange& range, const core::Matrix& output_gradient,
+void Mlp::backward_layers(const LayerRange& range, const ElementMatrix& output_gradient,
                           const core::Matrix& input_gradient) {
   threads_.parallel_for(tile_count(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
@@ -102,50 +102,67 @@ void Mlp::backward_layers(const LayerRange& range, const core::Matrix& output_gr
   tell_ready(range);
 }
 
-void Mlp::backward_tile(int64_t tile, const LayerRange& range, const core::Matrix& output_gradient,
+void Mlp::backward_tile(int64_t tile, const LayerRange& range, const ElementMatrix& output_gradient,
                         const core::Matrix& input_gradient) const noexcept {
   const int64_t begin = tile * tile_rows();
   const int64_t count = std::min(tile_rows(), batch_ - begin);
   for (size_t l = range.end; l-- > range.begin;) {
     const Layer& layer = layers_[l];
     const DropoutMask mask = mask_of(layer);
-    BackwardRows at = backward_rows(l, output_gradient, input_gradient);
-    for (core::Matrix* matrix : {&at.x, &at.y, &at.dy, &at.dz, &at.dx, &at.origin, &at.product,
-                                 &at.low_gradient, &at.origin_gradient}) {
-      *matrix = rows_of(*matrix, begin, count);
-    }
-    if (layer.sums != 0) at.column_sums = floats_of(layer.column_sums) + tile * layer.sums;
-    if (at.statistics != nullptr) at.statistics += 2 * begin;
-    if (drops_) at.mask = &mask;
-    at.first_row = begin;
-    backward_layer(room_->gemm(), values_of(layer, parameters_.values()), at);
+    const BackwardRowsOf<ElementMatrix> all = backward_rows(l, output_gradient, input_gradient);
+    const auto tile_of = [&](const ElementMatrix& matrix) {
+      return rows_of(matrix.floats(), begin, count);
+    };
+    backward_layer(
+        room_->gemm(), host_layer(layer),
+        {.x = tile_of(all.x),
+         .y = tile_of(all.y),
+         .dy = tile_of(all.dy),
+         .dz = tile_of(all.dz),
+         .dx = tile_of(all.dx),
+         .column_sums =
+             layer.sums == 0 ? nullptr : floats_of(layer.column_sums) + tile * layer.sums,
+         .origin = tile_of(all.origin),
+         .product = tile_of(all.product),
+         .low_gradient = tile_of(all.low_gradient),
+         .origin_gradient = tile_of(all.origin_gradient),
+         .starts_origin_sum = all.starts_origin_sum,
+         .adds_origin_gradient = all.adds_origin_gradient,
+         .statistics = all.statistics == nullptr ? nullptr : all.statistics + 2 * begin,
+         .mask = drops_ ? &mask : nullptr,
+         .first_row = begin,
+         .rounding = all.rounding});
   }
 }
 
 // All rows of the batch.
-BackwardRows Mlp::backward_rows(size_t l, const core::Matrix& output_gradient,
-                                const core::Matrix& input_gradient) const noexcept {
+BackwardRowsOf<ElementMatrix> Mlp::backward_rows(
+    size_t l, const ElementMatrix& output_gradient,
+    const core::Matrix& input_gradient) const noexcept {
   const Layer& layer = layers_[l];
-  BackwardRows all{.x = input_of(l),
-                   .y = output_of(l, {}),
-                   .dy = gradient_of(l, output_gradient),
-                   .dz = product_gradient_of(l, output_gradient),
-                   .dx = l == 0 ? input_gradient : gradient_of(l - 1, {}),
-                   .statistics = floats_of(layer.statistics)};
+  BackwardRowsOf<ElementMatrix> all{
+      .x = input_of(l),
+      .y = output_of(l, {}),
+      .dy = gradient_of(l, output_gradient),
+      .dz = product_gradient_of(l, output_gradient),
+      .dx = l == 0 ? ElementMatrix(input_gradient) : gradient_of(l - 1, {}),
+      .statistics = floats_of(layer.statistics)};
+  all.rounding = {.inner = rounds(), .result = rounds() && l > 0};
   if (!layer.is(SHARDREC_LAYER_CROSS)) return all;
   const bool is_last = l + 1 == layers_.size() || layers_[l + 1].run != layer.run;
   all.origin = input_of(layer.run);
-  all.product = matrix_of(layer.products, batch_, layer.inputs);
-  all.low_gradient = matrix_of(layer.low_gradients, batch_, layer.shape.rank);
+  all.product = kept_matrix(layer.products, layer.inputs);
+  all.low_gradient = kept_matrix(layer.low_gradients, layer.shape.rank);
   if (layer.run > 0 || input_gradient.data != nullptr) {
-    all.origin_gradient = matrix_of(layers_[layer.run].origin_gradients, batch_, layer.inputs);
+    all.origin_gradient = matrix_of(layers_[layer.run].origin_gradients, batch_, layer.inputs,
+                                    compute::Element::kFloat32);
   }
   all.starts_origin_sum = is_last;
   all.adds_origin_gradient = l == layer.run;
   return all;
 }
 
-WeightGradient Mlp::weight_gradient(size_t l, size_t w, const core::Matrix& output_gradient,
+WeightGradient Mlp::weight_gradient(size_t l, size_t w, const ElementMatrix& output_gradient,
                                     float* target) const noexcept {
   const Layer& layer = layers_[l];
   const int64_t rank = layer.shape.rank;
@@ -153,8 +170,8 @@ WeightGradient Mlp::weight_gradient(size_t l, size_t w, const core::Matrix& outp
   WeightGradient gradient{.dz = product_gradient_of(l, output_gradient),
                           .x = input_of(l),
                           .target = target + layer.offsets[static_cast<size_t>(weight.role)]};
-  if (weight.role == Role::kDown) gradient.dz = matrix_of(layer.low_gradients, batch_, rank);
-  if (weight.role == Role::kWeight && rank != 0) gradient.x = matrix_of(layer.low, batch_, rank);
+  if (weight.role == Role::kDown) gradient.dz = kept_matrix(layer.low_gradients, rank);
+  if (weight.role == Role::kWeight && rank != 0) gradient.x = kept_matrix(layer.low, rank);
   if (partial_floats(weight, gradient_batch()) != 0) {
     gradient.partials = floats_of(layer.partials[w]);
   }

@@ -28,6 +28,8 @@ float* Mlp::values(int64_t offset) {
   if (device_ == nullptr) return parameters_.values(offset);
   const std::lock_guard lock(device_->mutex);
   device_->settle();
+  has_parameter_views_ = true;
+  device_->weights_are_rounded = false;
   return device_->parameters.values(offset);
 }
 
@@ -54,20 +56,55 @@ void Mlp::with_context(core::FunctionRef<void(device::Context&)> use) {
   use(device_->context);
 }
 
+DeviceLayer Mlp::device_layer(const Layer& layer) const noexcept {
+  DeviceLayer on_device{.values = values_of(layer, device_->parameters.values())};
+  size_t index = layer.first_weight;
+  for (const WeightShape& weight : weights_of(layer.shape, layer.inputs)) {
+    float* const values =
+        device_->parameters.values(layer.offsets[static_cast<size_t>(weight.role)]);
+    on_device.weights[static_cast<size_t>(weight.role)] =
+        rounds() ? device_->rounded_weights.copy(index)
+                 : core::Matrix{values, weight.outputs, weight.inputs, weight.inputs};
+    ++index;
+  }
+  return on_device;
+}
+
+device::Multiplier Mlp::multiplier() const noexcept {
+  return precision_ == Precision::kTfloat32 ? device::Multiplier::kTf32
+                                            : device::Multiplier::kExact;
+}
+
+ElementMatrix Mlp::rounded_on_device(const core::Matrix& from, const compute::Buffer& buffer) {
+  const ElementMatrix rounded = kept_matrix(buffer, from.cols);
+  device::copy_rows(device_->context.stream(), from, rounded);
+  return rounded;
+}
+
+// Parameters that others may change at any time, a caller by its views or a set of DDP parameters, are rounded for each
+// forward.
+void Mlp::round_weights_on_device() {
+  if (device_->weights_are_rounded) return;
+  device_->rounded_weights.round(device_->parameters.values());
+  device_->weights_are_rounded = !has_parameter_views_ && !gradients_are_shared();
+}
+
 void Mlp::forward_on_device(const device::CallerMatrix& input, const device::CallerMatrix& output) {
   const std::lock_guard lock(device_->mutex);
   device_->receive();
   device::CallerMatrices given(device_->context);
-  input_ = given.read(input, device_->input);
+  const core::Matrix in = given.read(input, device_->input);
   const core::Matrix out = given.write(output, device_->output);
   batch_ = input.rows.rows;
+  const DeviceOperations on = device_->operations(multiplier());
   try {
+    input_ = rounds() ? rounded_on_device(in, rounded_input_) : in;
+    if (rounds()) round_weights_on_device();
     for (size_t l = 0; l < layers_.size(); ++l) {
       const DropoutMask mask = mask_of(layers_[l]);
-      ForwardRows rows = forward_rows(l, out);
+      DeviceForwardRows rows = forward_rows(l, out);
       if (drops_) rows.mask = &mask;
-      forward_layer(device_->operations(), values_of(layers_[l], device_->parameters.values()),
-                    rows);
+      forward_layer(on, device_layer(layers_[l]), rows);
     }
     const size_t last = layers_.size() - 1;
     if (keeps_output(last)) {
@@ -85,20 +122,21 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
   const std::lock_guard lock(device_->mutex);
   device_->receive();
   device::CallerMatrices given(device_->context);
-  const core::Matrix dy = given.read(output_gradient, device_->output_gradient);
+  const core::Matrix given_dy = given.read(output_gradient, device_->output_gradient);
   const core::Matrix dx = given.write(input_gradient, device_->input_gradient);
-  const DeviceOperations on = device_->operations();
+  const ElementMatrix dy = rounds() ? rounded_on_device(given_dy, rounded_gradient_) : given_dy;
+  const DeviceOperations on = device_->operations(multiplier());
   float* const gradients = device_->parameters.gradients();
   size_t end = layers_.size();  // layers from here on are told of
   int64_t elements = 0;
   for (size_t l = layers_.size(); l-- > 0;) {
     const Layer& layer = layers_[l];
     const DropoutMask mask = mask_of(layer);
-    BackwardRows rows = backward_rows(l, dy, dx);
+    DeviceBackwardRows rows = backward_rows(l, dy, dx);
     if (drops_) rows.mask = &mask;
-    backward_layer(on, values_of(layer, device_->parameters.values()), rows,
+    backward_layer(on, device_layer(layer), rows,
                    {.tile_rows = tile_rows(),
-                    .parts = matrix_of(layer.column_sums, tile_count(), layer.sums).data,
+                    .parts = floats_of(layer.column_sums),
                     .target = gradients + layer.sums_offset,
                     .accumulate = accumulate_});
     const size_t weights = weights_of(layer.shape, layer.inputs).count;
@@ -125,6 +163,7 @@ void Mlp::step_on_device() {
     parameters_.set_steps(steps);
     throw;
   }
+  device_->weights_are_rounded = false;
   device_->context.hold_up_caller();
 }
 

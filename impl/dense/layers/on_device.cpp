@@ -5,69 +5,79 @@
 namespace shardrec::dense {
 namespace {
 
+device::DType dtype_of(const ElementMatrix& matrix) {
+  return matrix.is_of_floats() ? device::DType::kFloat32 : device::DType::kBfloat16;
+}
+
+// c = a b, of their shapes where they are not transposed.
+device::Product product_of(const DeviceOperations& on, const ElementMatrix& a,
+                           const ElementMatrix& b, const ElementMatrix& c) {
+  return {.m = c.rows,
+          .n = c.cols,
+          .k = a.cols,
+          .a = a.data,
+          .b = b.data,
+          .c = c.data,
+          .lda = a.stride,
+          .ldb = b.stride,
+          .ldc = c.stride,
+          .inputs = dtype_of(a),
+          .output = dtype_of(c),
+          .multiplier = on.multiplier};
+}
+
 // y = x W^T, W [y.cols, x.cols].
-device::Product forward_product(const core::Matrix& x, const float* weight, const core::Matrix& y) {
-  return {.m = x.rows,
-          .n = y.cols,
-          .k = x.cols,
-          .a = x.data,
-          .b = weight,
-          .c = y.data,
-          .lda = x.stride,
-          .ldb = x.cols,
-          .ldc = y.stride,
-          .transpose_b = true};
+device::Product forward_product(const DeviceOperations& on, const ElementMatrix& x,
+                                const ElementMatrix& weight, const ElementMatrix& y) {
+  device::Product product = product_of(on, x, weight, y);
+  product.transpose_b = true;
+  return product;
 }
 
 // dx = dz W, W [dz.cols, dx.cols].
-void multiply_back(const DeviceOperations& on, const core::Matrix& dz, const float* weight,
-                   const core::Matrix& dx) {
-  on.gemm.multiply({.m = dz.rows,
-                    .n = dx.cols,
-                    .k = dz.cols,
-                    .a = dz.data,
-                    .b = weight,
-                    .c = dx.data,
-                    .lda = dz.stride,
-                    .ldb = dx.cols,
-                    .ldc = dx.stride});
+void multiply_back(const DeviceOperations& on, const ElementMatrix& dz, const ElementMatrix& weight,
+                   const ElementMatrix& dx) {
+  on.gemm.multiply(product_of(on, dz, weight, dx));
 }
 
-void linear(const DeviceOperations& on, const LayerValues& layer, const ForwardRows& rows) {
-  const float* const bias = layer.of(Role::kBias);
-  const bool relu = layer.shape.activation == SHARDREC_ACTIVATION_RELU;
-  device::Product product = forward_product(rows.x, layer.of(Role::kWeight), rows.y);
-  if (!relu) {
+void linear(const DeviceOperations& on, const DeviceLayer& layer, const DeviceForwardRows& rows) {
+  const float* const bias = layer.values.of(Role::kBias);
+  const bool relu = layer.values.shape.activation == SHARDREC_ACTIVATION_RELU;
+  device::Product product = forward_product(on, rows.x, layer.weight(Role::kWeight), rows.y);
+  if (!relu && rows.y.is_of_floats()) {
     product.epilogue = device::Epilogue::kBias;
     product.bias = const_cast<float*>(bias);
     if (on.gemm.try_multiply(product)) return;
     product.epilogue = device::Epilogue::kNone;
     product.bias = nullptr;
   }
-  // A ReLU in the product's kernel would make 0 of NaN.
+  // A ReLU in the product's kernel would make 0 of NaN; and to a sum of bfloat16 it adds a bias of bfloat16.
   on.gemm.multiply(product);
   device::bias_activation(on.stream, rows.y, bias, relu);
 }
 
-void cross(const DeviceOperations& on, const LayerValues& layer, const ForwardRows& rows) {
-  const bool is_low = layer.shape.rank != 0;
-  if (is_low) on.gemm.multiply(forward_product(rows.x, layer.of(Role::kDown), rows.low));
+void cross(const DeviceOperations& on, const DeviceLayer& layer, const DeviceForwardRows& rows) {
+  const bool is_low = layer.values.shape.rank != 0;
+  if (is_low) {
+    on.gemm.multiply(forward_product(on, rows.x, layer.weight(Role::kDown), rows.low));
+  }
   on.gemm.multiply(
-      forward_product(is_low ? rows.low : rows.x, layer.of(Role::kWeight), rows.product));
-  device::cross_forward(on.stream, layer.of(Role::kBias), rows.origin, rows.x, rows.product,
+      forward_product(on, is_low ? rows.low : rows.x, layer.weight(Role::kWeight), rows.product));
+  device::cross_forward(on.stream, layer.values.of(Role::kBias), rows.origin, rows.x, rows.product,
                         rows.y);
 }
 
-void layer_norm(const DeviceOperations& on, const LayerValues& layer, const ForwardRows& rows) {
+void layer_norm(const DeviceOperations& on, const DeviceLayer& layer,
+                const DeviceForwardRows& rows) {
   device::layer_norm_forward(on.stream,
-                             {.weight = layer.of(Role::kWeight),
-                              .bias = layer.of(Role::kBias),
-                              .epsilon = static_cast<float>(layer.shape.epsilon)},
+                             {.weight = layer.values.of(Role::kWeight),
+                              .bias = layer.values.of(Role::kBias),
+                              .epsilon = static_cast<float>(layer.values.shape.epsilon)},
                              rows.x, rows.y, rows.statistics);
 }
 
-void drop(const DeviceOperations& on, const DropoutMask* mask, const core::Matrix& x,
-          const core::Matrix& y) {
+void drop(const DeviceOperations& on, const DropoutMask* mask, const ElementMatrix& x,
+          const ElementMatrix& y) {
   if (mask != nullptr) {
     on.stream.submit();  // the mask is another one in each step: the rest is launched without it
     device::dropout(on.stream, *mask, x, y);
@@ -77,82 +87,79 @@ void drop(const DeviceOperations& on, const DropoutMask* mask, const core::Matri
   }
 }
 
-void dropout(const DeviceOperations& on, const LayerValues& /*layer*/, const ForwardRows& rows) {
+void dropout(const DeviceOperations& on, const DeviceLayer& /*layer*/,
+             const DeviceForwardRows& rows) {
   drop(on, rows.mask, rows.x, rows.y);
 }
 
-void linear_back(const DeviceOperations& on, const LayerValues& layer, const BackwardRows& rows,
-                 const device::TileSums& sums) {
-  if (layer.shape.activation == SHARDREC_ACTIVATION_RELU) {
+void linear_back(const DeviceOperations& on, const DeviceLayer& layer,
+                 const DeviceBackwardRows& rows, const device::TileSums& sums) {
+  if (layer.values.shape.activation == SHARDREC_ACTIVATION_RELU) {
     device::relu_backward(on.stream, rows.y, rows.dy, rows.dz);
   }
   device::column_sums(on.stream, rows.dz, sums);
-  if (rows.dx.data != nullptr) multiply_back(on, rows.dz, layer.of(Role::kWeight), rows.dx);
+  if (rows.dx.data != nullptr) multiply_back(on, rows.dz, layer.weight(Role::kWeight), rows.dx);
 }
 
 // In the order of cross_back() in backward.cpp.
-void cross_back(const DeviceOperations& on, const LayerValues& layer, const BackwardRows& rows,
-                const device::TileSums& sums) {
-  const core::Matrix& dz = rows.dz;
+void cross_back(const DeviceOperations& on, const DeviceLayer& layer,
+                const DeviceBackwardRows& rows, const device::TileSums& sums) {
+  const ElementMatrix& dz = rows.dz;
   device::cross_backward(on.stream,
                          {.origin = rows.origin, .product = rows.product, .dy = rows.dy, .dz = dz},
                          rows.origin_gradient, rows.starts_origin_sum);
   device::column_sums(on.stream, dz, sums);
-  const bool is_low = layer.shape.rank != 0;
-  if (is_low) multiply_back(on, dz, layer.of(Role::kWeight), rows.low_gradient);
+  const bool is_low = layer.values.shape.rank != 0;
+  if (is_low) multiply_back(on, dz, layer.weight(Role::kWeight), rows.low_gradient);
   if (rows.dx.data == nullptr) return;
-  multiply_back(on, is_low ? rows.low_gradient : dz, layer.of(is_low ? Role::kDown : Role::kWeight),
-                rows.dx);
+  multiply_back(on, is_low ? rows.low_gradient : dz,
+                layer.weight(is_low ? Role::kDown : Role::kWeight), rows.dx);
   device::add_rows(on.stream, rows.dy, rows.dx);
   if (rows.adds_origin_gradient) device::add_rows(on.stream, rows.origin_gradient, rows.dx);
 }
 
-void layer_norm_back(const DeviceOperations& on, const LayerValues& layer, const BackwardRows& rows,
-                     const device::TileSums& sums) {
-  device::layer_norm_backward(on.stream, layer.of(Role::kWeight), rows.statistics, rows.x, rows.dy,
-                              rows.dx, sums);
+void layer_norm_back(const DeviceOperations& on, const DeviceLayer& layer,
+                     const DeviceBackwardRows& rows, const device::TileSums& sums) {
+  device::layer_norm_backward(on.stream, layer.values.of(Role::kWeight), rows.statistics, rows.x,
+                              rows.dy, rows.dx, sums);
 }
 
-void dropout_back(const DeviceOperations& on, const LayerValues& /*layer*/,
-                  const BackwardRows& rows, const device::TileSums& /*sums*/) {
+void dropout_back(const DeviceOperations& on, const DeviceLayer& /*layer*/,
+                  const DeviceBackwardRows& rows, const device::TileSums& /*sums*/) {
   if (rows.dx.data != nullptr) drop(on, rows.mask, rows.dy, rows.dx);
 }
 
 // By kind.
-using DeviceForward = void (*)(const DeviceOperations&, const LayerValues&, const ForwardRows&);
+using DeviceForward = void (*)(const DeviceOperations&, const DeviceLayer&,
+                               const DeviceForwardRows&);
 constexpr std::array<DeviceForward, 4> kDeviceForward = {&linear, &cross, &layer_norm, &dropout};
-using DeviceBackward = void (*)(const DeviceOperations&, const LayerValues&, const BackwardRows&,
-                                const device::TileSums&);
+using DeviceBackward = void (*)(const DeviceOperations&, const DeviceLayer&,
+                                const DeviceBackwardRows&, const device::TileSums&);
 constexpr std::array<DeviceBackward, 4> kDeviceBackward = {&linear_back, &cross_back,
                                                            &layer_norm_back, &dropout_back};
 
 }  // namespace
 
-void forward_layer(const DeviceOperations& on, const LayerValues& layer, const ForwardRows& rows) {
-  kDeviceForward[static_cast<size_t>(layer.shape.kind)](on, layer, rows);
+void forward_layer(const DeviceOperations& on, const DeviceLayer& layer,
+                   const DeviceForwardRows& rows) {
+  kDeviceForward[static_cast<size_t>(layer.values.shape.kind)](on, layer, rows);
 }
 
-void backward_layer(const DeviceOperations& on, const LayerValues& layer, const BackwardRows& rows,
-                    const device::TileSums& sums) {
-  kDeviceBackward[static_cast<size_t>(layer.shape.kind)](on, layer, rows, sums);
+void backward_layer(const DeviceOperations& on, const DeviceLayer& layer,
+                    const DeviceBackwardRows& rows, const device::TileSums& sums) {
+  kDeviceBackward[static_cast<size_t>(layer.values.shape.kind)](on, layer, rows, sums);
 }
 
 void add_weight_gradient(const DeviceOperations& on, const WeightGradient& gradient,
                          bool accumulate) {
-  const core::Matrix &dz = gradient.dz, &x = gradient.x;
+  const ElementMatrix &dz = gradient.dz, &x = gradient.x;
   const core::Matrix target{gradient.target, dz.cols, x.cols, x.cols};
   core::Matrix to = target;
   if (accumulate) to.data = gradient.partials;
-  on.gemm.multiply({.m = dz.cols,
-                    .n = x.cols,
-                    .k = dz.rows,
-                    .a = dz.data,
-                    .b = x.data,
-                    .c = to.data,
-                    .lda = dz.stride,
-                    .ldb = x.stride,
-                    .ldc = to.stride,
-                    .transpose_a = true});
+  device::Product product = product_of(on, dz, x, to);
+  product.k = dz.rows;
+  product.transpose_a = true;
+  on.gemm.multiply(product);
   if (accumulate) device::add_rows(on.stream, to, target);
 }
 

@@ -6,9 +6,12 @@
 // Thread rule: that of the stream.
 #pragma once
 
+#include <array>
+
 #include "compute/cuda/host/stream.h"
 #include "dense/device/gemm.h"
 #include "dense/device/kernels.h"
+#include "dense/element_matrix.h"
 #include "dense/layers/backward.h"
 #include "dense/layers/forward.h"
 #include "dense/layers/weight_gradients.h"
@@ -18,13 +21,30 @@ namespace shardrec::dense {
 struct DeviceOperations {
   compute::cuda::host::Stream& stream;
   device::Gemm& gemm;
+  device::Multiplier multiplier = device::Multiplier::kExact;  // of matrices of floats
 };
 
-void forward_layer(const DeviceOperations& on, const LayerValues& layer, const ForwardRows& rows);
+// A layer with its parameters, and what it multiplies by: its weight matrices, or copies of them in bfloat16.
+struct DeviceLayer {
+  LayerValues values;
+  std::array<ElementMatrix, kRoles> weights;  // null where it has none of that role
+
+  const ElementMatrix& weight(Role role) const noexcept {
+    return weights[static_cast<size_t>(role)];
+  }
+};
+
+// Rows of floats, or of bfloat16 where capi's layers.h has it. WrittenRounding is not read: the types of the matrices
+// say it.
+using DeviceForwardRows = ForwardRowsOf<ElementMatrix>;
+using DeviceBackwardRows = BackwardRowsOf<ElementMatrix>;
+
+void forward_layer(const DeviceOperations& on, const DeviceLayer& layer,
+                   const DeviceForwardRows& rows);
 
 // sums: of the parameters that are vectors; BackwardRows::column_sums is not read.
-void backward_layer(const DeviceOperations& on, const LayerValues& layer, const BackwardRows& rows,
-                    const device::TileSums& sums);
+void backward_layer(const DeviceOperations& on, const DeviceLayer& layer,
+                    const DeviceBackwardRows& rows, const device::TileSums& sums);
 
 // accumulate: the gradient is computed in the partials, and added.
 void add_weight_gradient(const DeviceOperations& on, const WeightGradient& gradient,

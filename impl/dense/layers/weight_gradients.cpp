@@ -85,7 +85,7 @@ void WeightGradients::compute_task(const Gemm& gemm, int64_t task) const noexcep
     task -= cut.chunks * cut.blocks;
     cut = cut_weight(shape_of(*++gradient), batch_);
   }
-  const core::Matrix &dz = gradient->dz, &x = gradient->x;
+  const core::Matrix dz = gradient->dz.floats(), x = gradient->x.floats();
   const int64_t chunk = task / cut.blocks;
   const int64_t first = task % cut.blocks * cut.block_rows;
   const int64_t row = chunk * cut.rows;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/memory.h"
-#include "core/tensor.h"
 #include "core/threads.h"
+#include "dense/element_matrix.h"
 #include "dense/gemm.h"
 #include "dense/layers/shape.h"
 
@@ -37,8 +37,8 @@ int64_t partial_floats(const WeightShape& shape, const GradientBatch& batch) noe
 
 // The gradient of one W [dz.cols, x.cols].
 struct WeightGradient {
-  core::Matrix dz;
-  core::Matrix x;
+  ElementMatrix dz;
+  ElementMatrix x;
   float* partials = nullptr;  // partial_floats(); null where they are 0
   float* target = nullptr;
 };

@@ -10,33 +10,41 @@
 extern "C" {
 #endif
 
-// core::Matrix. Row r begins at data + r * stride.
+// dense::ElementMatrix. Row r begins r * stride elements behind data. Numbers of bfloat16 are widened when they are
+// read, and rounded to nearest when they are written. What is not said to be of either type is of floats.
 typedef struct shardrec_cuda_matrix {
-  float *data;
+  void *data;
   int64_t rows;
   int64_t cols;
   int64_t stride;
+  int32_t element;  // SHARDREC_CUDA_FLOAT32 or SHARDREC_CUDA_BFLOAT16
 } shardrec_cuda_matrix;
 
-// y = relu(y + bias) or y + bias.
+// y = relu(y + bias) or y + bias. y: of either type.
 typedef struct shardrec_cuda_bias {
   shardrec_cuda_matrix y;
   const float *bias;
   int32_t relu;
 } shardrec_cuda_bias;
 
-// dz = y <= 0 ? 0 : dy. dz may be dy.
+// dz = y <= 0 ? 0 : dy. dz may be dy. dy and dz are of one type, y of the same or of floats.
 typedef struct shardrec_cuda_relu_gradient {
   shardrec_cuda_matrix y;
   shardrec_cuda_matrix dy;
   shardrec_cuda_matrix dz;
 } shardrec_cuda_relu_gradient;
 
-// sum += x.
+// sum += x. Each of either type.
 typedef struct shardrec_cuda_addition {
   shardrec_cuda_matrix x;
   shardrec_cuda_matrix sum;
 } shardrec_cuda_addition;
+
+// y = x, of the other type.
+typedef struct shardrec_cuda_conversion {
+  shardrec_cuda_matrix x;
+  shardrec_cuda_matrix y;
+} shardrec_cuda_conversion;
 
 // x = number, or x *= number.
 typedef struct shardrec_cuda_filling {
@@ -45,7 +53,8 @@ typedef struct shardrec_cuda_filling {
   int32_t multiplies;
 } shardrec_cuda_filling;
 
-// product += bias; y = origin * product + x. y may be product.
+// product += bias; y = origin * product + x, with the product before it is rounded. y may be product. All are of one
+// type, but that y may be of floats.
 typedef struct shardrec_cuda_cross {
   const float *bias;
   shardrec_cuda_matrix origin;
@@ -54,7 +63,8 @@ typedef struct shardrec_cuda_cross {
   shardrec_cuda_matrix y;
 } shardrec_cuda_cross;
 
-// dz = dy * origin; sum += dy * product, or = where it starts; sum.data null: not wanted.
+// dz = dy * origin; sum += dy * product, or = where it starts; sum.data null: not wanted. sum is of floats, the others
+// of one type.
 typedef struct shardrec_cuda_cross_gradient {
   shardrec_cuda_matrix origin;
   shardrec_cuda_matrix product;
@@ -65,7 +75,7 @@ typedef struct shardrec_cuda_cross_gradient {
 } shardrec_cuda_cross_gradient;
 
 // Sums over the rows of each tile of a matrix. Of columns: parts [tiles, cols]. Of layer norm: [tiles, 2 * cols], the
-// sums of dy * h before those of dy.
+// sums of dy * h before those of dy. x and dy are of one type.
 typedef struct shardrec_cuda_tile_sums {
   shardrec_cuda_matrix x;
   const float *statistics;  // null: sums of columns
@@ -83,6 +93,7 @@ typedef struct shardrec_cuda_tree {
   int32_t accumulate;
 } shardrec_cuda_tree;
 
+// y is of the type of x, or of floats.
 typedef struct shardrec_cuda_layer_norm {
   const float *weight;
   const float *bias;
@@ -92,6 +103,7 @@ typedef struct shardrec_cuda_layer_norm {
   float *statistics;  // [rows, 2]: mean, r; null: not wanted
 } shardrec_cuda_layer_norm;
 
+// x and dy are of one type, dx of the same or of floats.
 typedef struct shardrec_cuda_layer_norm_gradient {
   const float *weight;
   const float *statistics;
@@ -100,7 +112,7 @@ typedef struct shardrec_cuda_layer_norm_gradient {
   shardrec_cuda_matrix dx;
 } shardrec_cuda_layer_norm_gradient;
 
-// dense::DropoutMask, on all rows of a batch. y may be x.
+// dense::DropoutMask, on all rows of a batch. y may be x. y is of the type of x, or of floats.
 typedef struct shardrec_cuda_dropout {
   uint64_t seed;
   uint32_t layer;
@@ -147,6 +159,7 @@ typedef struct shardrec_cuda_interaction {
   OPERATION(add_bias, const shardrec_cuda_bias *bias)                               \
   OPERATION(mask_gradients, const shardrec_cuda_relu_gradient *gradient)            \
   OPERATION(add_matrix, const shardrec_cuda_addition *addition)                     \
+  OPERATION(convert_matrix, const shardrec_cuda_conversion *conversion)             \
   OPERATION(fill_numbers, const shardrec_cuda_filling *filling)                     \
   OPERATION(sum_tiles, const shardrec_cuda_tile_sums *sums)                         \
   OPERATION(add_tree, const shardrec_cuda_tree *tree)                               \

@@ -1,5 +1,6 @@
 // Dropout of dense/kernels.h: a thread for each four elements of the batch that share a counter of Philox. Where rows
-// are whole quads, at multiples of 16 bytes, by for_each_element() (elements.h); else one element after the other.
+// are whole quads that can be moved at once, by for_each_element() (elements.h); else one element after the other.
+// Template parameters are the types of what is read and of what is written.
 #pragma once
 
 #include "compute/cuda/kernels/layers/matrices.h"
@@ -24,6 +25,7 @@ SHARDREC_DEVICE float dropped(const shardrec_cuda_dropout& job, uint32_t word, f
   return word < job.threshold ? 0 : kept;
 }
 
+template <class In, class Out>
 struct DropQuads {
   shardrec_cuda_dropout job;
 
@@ -31,15 +33,17 @@ struct DropQuads {
   SHARDREC_DEVICE void at(int64_t row, int64_t column) const {
     static_assert(kColumns == kQuad);
     float x[kColumns];
-    load_elements(job.x, row, column, x);
+    load_elements<In>(job.x, row, column, x);
     const DropoutWords random(job, (row * job.x.cols + column) / kQuad);
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) x[c] = dropped(job, random.words[c], x[c]);
-    store_elements(job.y, row, column, x);
+    store_elements<Out>(job.y, row, column, x);
   }
 };
 
-SHARDREC_KERNEL(8) drop_each_element(shardrec_cuda_dropout job) {
+template <class In, class Out>
+SHARDREC_KERNEL(8)
+drop_each_element(shardrec_cuda_dropout job) {
   const int64_t first = grid_thread_index() * kQuad;
   const int64_t end = job.x.rows * job.x.cols;
   if (first >= end) return;
@@ -49,8 +53,8 @@ SHARDREC_KERNEL(8) drop_each_element(shardrec_cuda_dropout job) {
 #pragma unroll
   for (int i = 0; i < kQuad; ++i) {
     if (first + i >= end) break;
-    *global(element_of(job.y, row, column)) =
-        dropped(job, random.words[i], *global(element_of(job.x, row, column)));
+    const float x = In::number(job.x.data, element_index(job.x, row, column));
+    Out::put(job.y.data, element_index(job.y, row, column), dropped(job, random.words[i], x));
     if (++column == job.x.cols) {
       column = 0;
       ++row;

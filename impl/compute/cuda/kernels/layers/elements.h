@@ -1,6 +1,6 @@
 // Kernels that do something to each element of a matrix: a thread for four neighbouring columns of a row, where all
-// rows begin and end at multiples of 16 bytes, or for one. The threads of a block are cut into groups of a power of
-// two, which go along a row.
+// rows begin and end at multiples of four elements, or for one. The threads of a block are cut into groups of a power
+// of two, which go along a row.
 #pragma once
 
 #include <bit>
@@ -42,12 +42,82 @@ for_each_element(Job job, ElementGrid grid) {
   if (place.exists) job.template at<kColumns>(place.row, place.column);
 }
 
-// Where an element of a matrix is.
-SHARDREC_DEVICE float* element_of(const shardrec_cuda_matrix& matrix, int64_t row, int64_t column) {
-  return matrix.data + row * matrix.stride + column;
+// The numbers of a matrix. kColumns of them, from number `at` on, or one.
+struct Float32Elements {
+  static constexpr size_t kBytes = sizeof(float);
+  template <int kColumns>
+  SHARDREC_DEVICE static void load(const void* list, int64_t at, float (&x)[kColumns]) {
+    LaneFloats<kColumns>::load(static_cast<const float*>(list) + at, x);
+  }
+  template <int kColumns>
+  SHARDREC_DEVICE static void store(void* list, int64_t at, const float (&x)[kColumns]) {
+    LaneFloats<kColumns>::store(static_cast<float*>(list) + at, x);
+  }
+  SHARDREC_DEVICE static float number(const void* list, int64_t at) {
+    return static_cast<const float*>(global(list))[at];
+  }
+  SHARDREC_DEVICE static void put(void* list, int64_t at, float x) {
+    static_cast<float*>(global(list))[at] = x;
+  }
+};
+
+struct Bfloat16Elements {
+  static constexpr size_t kBytes = sizeof(uint16_t);
+  template <int kColumns>
+  SHARDREC_DEVICE static void load(const void* list, int64_t at, float (&x)[kColumns]) {
+    if constexpr (kColumns == 4) {
+      const auto* const first = static_cast<const uint16_t*>(global(list)) + at;
+      Bfloat16Columns::widen(*reinterpret_cast<const uint2*>(first), x);
+    } else {
+      x[0] = number(list, at);
+    }
+  }
+  template <int kColumns>
+  SHARDREC_DEVICE static void store(void* list, int64_t at, const float (&x)[kColumns]) {
+    if constexpr (kColumns == 4) {
+      auto* const first = static_cast<uint16_t*>(global(list)) + at;
+      *reinterpret_cast<uint2*>(first) =
+          make_uint2(rounded(x[0]) | rounded(x[1]) << 16, rounded(x[2]) | rounded(x[3]) << 16);
+    } else {
+      put(list, at, x[0]);
+    }
+  }
+  SHARDREC_DEVICE static float number(const void* list, int64_t at) {
+    return widened_number<math::Bfloat16>(static_cast<const uint16_t*>(global(list))[at]);
+  }
+  SHARDREC_DEVICE static void put(void* list, int64_t at, float x) {
+    static_cast<uint16_t*>(global(list))[at] = static_cast<uint16_t>(rounded(x));
+  }
+
+ private:
+  SHARDREC_DEVICE static math::Word rounded(float x) { return nearest_number<math::Bfloat16>(x); }
+};
+
+// Where an element of a matrix is among its numbers.
+SHARDREC_DEVICE int64_t element_index(const shardrec_cuda_matrix& matrix, int64_t row,
+                                      int64_t column) {
+  return row * matrix.stride + column;
 }
 
 // Below: of the host.
+
+// Calls body(Elements) for a type of numbers, and body(First, Second) for the types of two matrices, of which the
+// second is of the first's or of floats.
+template <class Body>
+cudaError_t with_elements(const shardrec_cuda_matrix& matrix, const Body& body) {
+  return matrix.element == SHARDREC_CUDA_BFLOAT16 ? body(Bfloat16Elements{})
+                                                  : body(Float32Elements{});
+}
+template <class Body>
+cudaError_t with_elements(const shardrec_cuda_matrix& first, const shardrec_cuda_matrix& second,
+                          const Body& body) {
+  if (first.element == SHARDREC_CUDA_BFLOAT16) {
+    return second.element == SHARDREC_CUDA_BFLOAT16 ? body(Bfloat16Elements{}, Bfloat16Elements{})
+                                                    : body(Bfloat16Elements{}, Float32Elements{});
+  }
+  return second.element == SHARDREC_CUDA_BFLOAT16 ? cudaErrorInvalidValue
+                                                  : body(Float32Elements{}, Float32Elements{});
+}
 
 inline ElementGrid grid_of(int64_t rows, int64_t cols, int columns) {
   const auto units = static_cast<uint64_t>((cols + columns - 1) / columns);
@@ -64,12 +134,14 @@ inline int64_t blocks_of(const ElementGrid& grid) {
   return (grid.rows + groups - 1) / groups * int64_t{grid.column_tiles};
 }
 
-// Do numbers at the address, and those so many rows of `stride` and `cols` numbers on, begin at multiples of 16 bytes?
+// Can four floats at the address, or those of each row of the matrix, be moved at once?
 inline bool fits_vectors(const float* address) {
   return reinterpret_cast<uintptr_t>(address) % sizeof(float4) == 0;
 }
 inline bool fits_vectors(const shardrec_cuda_matrix& matrix) {
-  return fits_vectors(matrix.data) && matrix.cols % 4 == 0 &&
+  const size_t bytes = matrix.element == SHARDREC_CUDA_BFLOAT16 ? 4 * Bfloat16Elements::kBytes
+                                                                : 4 * Float32Elements::kBytes;
+  return reinterpret_cast<uintptr_t>(matrix.data) % bytes == 0 && matrix.cols % 4 == 0 &&
          (matrix.stride % 4 == 0 || matrix.rows <= 1);
 }
 

@@ -14,12 +14,15 @@ inline constexpr int kTileColumns = 64;
 inline constexpr int kPaddedColumns = kTileColumns + 4;
 inline constexpr int kPaddedVectors = kTileVectors + 4;
 
+SHARDREC_DEVICE float* sample_of(const shardrec_cuda_matrix& floats, int64_t sample) {
+  return static_cast<float*>(global(floats.data)) + sample * floats.stride;
+}
+
 // Vector i of a sample: 0 is the dense one.
 SHARDREC_DEVICE float* vector_of(const shardrec_cuda_matrix& dense,
                                  const shardrec_cuda_matrix& embeddings, int64_t dim,
                                  int64_t sample, int64_t i) {
-  return i == 0 ? dense.data + sample * dense.stride
-                : embeddings.data + sample * embeddings.stride + (i - 1) * dim;
+  return i == 0 ? sample_of(dense, sample) : sample_of(embeddings, sample) + (i - 1) * dim;
 }
 
 // Where the product of vectors i and j < i is among those of a sample.
@@ -126,9 +129,9 @@ multiply_vectors(shardrec_cuda_interaction job, int64_t tiles) {
     }
     __syncthreads();
   }
-  float* const out = global(job.out.data) + sample * job.out.stride;
+  float* const out = sample_of(job.out, sample);
   if (tile.row == 0) {
-    const float* const dense = global(job.dense.data) + sample * job.dense.stride;
+    const float* const dense = sample_of(job.dense, sample);
     for (int64_t c = threadIdx.x; c < job.dim; c += kThreads) out[c] = dense[c];
   }
 #pragma unroll
@@ -150,7 +153,7 @@ struct GradientTiles {
 // weights[i][j]: the gradient of the product of vectors first + i and other + j.
 SHARDREC_DEVICE void load_product_gradients(const shardrec_cuda_interaction& job, int64_t sample,
                                             int64_t first, int64_t other, GradientTiles& memory) {
-  const float* const gradients = global(job.out.data) + sample * job.out.stride + job.dim;
+  const float* const gradients = sample_of(job.out, sample) + job.dim;
   const int64_t j = other + lane_index();
 #pragma unroll
   for (int v = 0; v < kTileVectors; v += kWarps) {
@@ -191,7 +194,7 @@ add_vector_gradients(shardrec_cuda_interaction job, GradientShape shape) {
   const int64_t column = first_column + c;
   float sums[2][4] = {};
   if (first + row == 0) {
-    const float* const start = global(job.out.data) + sample * job.out.stride;
+    const float* const start = sample_of(job.out, sample);
 #pragma unroll
     for (int k = 0; k < 4; ++k) sums[0][k] = column + k < job.dim ? start[column + k] : 0;
   }

@@ -9,25 +9,37 @@ int64_t norm_blocks(const shardrec_cuda_matrix& x) {
   return x.cols == 0 ? 0 : (x.rows + kNormRows - 1) / kNormRows;
 }
 
+template <class In, class Out>
+cudaError_t load_norm() {
+  const cudaError_t error = load(normalize_each_row<In, Out>);
+  return error != cudaSuccess ? error : load(normalize_each_gradient<In, Out>);
+}
+
 }  // namespace
 
 shardrec_cuda_error load_layer_norm() {
-  const cudaError_t error = load(normalize_each_row);
-  return error != cudaSuccess ? error : load(normalize_each_gradient);
+  cudaError_t error = load_norm<Float32Elements, Float32Elements>();
+  if (error == cudaSuccess) error = load_norm<Bfloat16Elements, Bfloat16Elements>();
+  return error != cudaSuccess ? error : load_norm<Bfloat16Elements, Float32Elements>();
 }
 
 shardrec_cuda_error normalize_rows(shardrec_cuda_stream* stream,
                                    const shardrec_cuda_layer_norm* norm) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(normalize_each_row, norm_blocks(norm->x), 0, stream->commands, *norm);
+  return with_elements(norm->x, norm->y, [&]<class In, class Out>(In, Out) {
+    return launch(normalize_each_row<In, Out>, norm_blocks(norm->x), 0, stream->commands, *norm);
+  });
 }
 
 shardrec_cuda_error normalize_gradients(shardrec_cuda_stream* stream,
                                         const shardrec_cuda_layer_norm_gradient* gradient) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(normalize_each_gradient, norm_blocks(gradient->x), 0, stream->commands, *gradient);
+  return with_elements(gradient->dy, gradient->dx, [&]<class In, class Out>(In, Out) {
+    return launch(normalize_each_gradient<In, Out>, norm_blocks(gradient->x), 0, stream->commands,
+                  *gradient);
+  });
 }
 
 }  // namespace shardrec::compute::cuda

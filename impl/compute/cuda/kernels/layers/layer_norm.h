@@ -1,11 +1,11 @@
 // Layer norm of dense/kernels.h: sixteen lanes for each row, so that each lane has the columns of one lane of the sums.
-// A row is read again for its variance and its output, from the cache.
+// A row is read again for its variance and its output, from the cache. Template parameters are the types of what is
+// read and of what is written.
 #pragma once
 
 #include <cmath>
 
-#include "compute/cuda/jobs/layers.h"
-#include "compute/cuda/kernels/rows.h"
+#include "compute/cuda/kernels/layers/elements.h"
 
 namespace shardrec::compute::cuda {
 
@@ -34,51 +34,61 @@ SHARDREC_DEVICE float sum_of_virtual_lanes(float sum) {
   return sum;
 }
 
-SHARDREC_KERNEL(8) normalize_each_row(shardrec_cuda_layer_norm job) {
+template <class In, class Out>
+SHARDREC_KERNEL(8)
+normalize_each_row(shardrec_cuda_layer_norm job) {
   const NormRow at = norm_row(job.x);
   const auto columns = static_cast<float>(job.x.cols);
-  const float* const from = global(job.x.data) + at.row * job.x.stride;
-  float* const to = global(job.y.data) + at.row * job.y.stride;
+  const auto from = [&](int64_t c) {
+    return In::number(job.x.data, element_index(job.x, at.row, c));
+  };
   float sum = 0;
 #pragma unroll 8
-  for (int64_t c = at.lane; c < at.cols; c += kVirtualLanes) sum += from[c];
+  for (int64_t c = at.lane; c < at.cols; c += kVirtualLanes) sum += from(c);
   const float mean = sum_of_virtual_lanes(sum) / columns;
   float squares = 0;
 #pragma unroll 4
   for (int64_t c = at.lane; c < at.cols; c += kVirtualLanes) {
-    math::add_square(from[c] - mean, squares);
+    math::add_square(from(c) - mean, squares);
   }
   const float variance = sum_of_virtual_lanes(squares) / columns;
   const float scale = 1 / std::sqrt(variance + job.epsilon);
   for (int64_t c = at.lane; c < at.cols; c += kVirtualLanes) {
-    to[c] = (from[c] - mean) * scale * global(job.weight)[c] + global(job.bias)[c];
+    Out::put(job.y.data, element_index(job.y, at.row, c),
+             (from(c) - mean) * scale * global(job.weight)[c] + global(job.bias)[c]);
   }
   if (job.statistics == nullptr || at.cols == 0 || at.lane != 0) return;
   global(job.statistics)[2 * at.row] = mean;
   global(job.statistics)[2 * at.row + 1] = scale;
 }
 
-SHARDREC_KERNEL(8) normalize_each_gradient(shardrec_cuda_layer_norm_gradient job) {
+template <class In, class Out>
+SHARDREC_KERNEL(8)
+normalize_each_gradient(shardrec_cuda_layer_norm_gradient job) {
   const NormRow at = norm_row(job.x);
   const auto columns = static_cast<float>(job.x.cols);
-  const float* const from = global(job.x.data) + at.row * job.x.stride;
-  const float* const above = global(job.dy.data) + at.row * job.dy.stride;
-  float* const to = global(job.dx.data) + at.row * job.dx.stride;
+  const auto from = [&](int64_t c) {
+    return In::number(job.x.data, element_index(job.x, at.row, c));
+  };
+  const auto above = [&](int64_t c) {
+    return In::number(job.dy.data, element_index(job.dy, at.row, c));
+  };
   const float* const weight = global(job.weight);
   const float mean = global(job.statistics)[2 * at.row];
   const float scale = global(job.statistics)[2 * at.row + 1];
   float gradients = 0, products = 0;
 #pragma unroll 4
   for (int64_t c = at.lane; c < at.cols; c += kVirtualLanes) {
-    const float weighted = above[c] * weight[c];
+    const float weighted = above(c) * weight[c];
     gradients += weighted;
-    products = math::op::fma(weighted, (from[c] - mean) * scale, products);
+    products = math::op::fma(weighted, (from(c) - mean) * scale, products);
   }
   const float mean_gradient = sum_of_virtual_lanes(gradients) / columns;
   const float mean_product = sum_of_virtual_lanes(products) / columns;
   for (int64_t c = at.lane; c < at.cols; c += kVirtualLanes) {
-    const float off = above[c] * weight[c] - mean_gradient;
-    to[c] = (off - (from[c] - mean) * scale * mean_product) * scale;
+    const float off = above(c) * weight[c] - mean_gradient;
+    Out::put(job.dx.data, element_index(job.dx, at.row, c),
+             (off - (from(c) - mean) * scale * mean_product) * scale);
   }
 }
 

@@ -5,9 +5,14 @@
 namespace shardrec::compute::cuda {
 
 shardrec_cuda_error load_tile_sums() {
-  cudaError_t error = load(sum_rows_of_tiles<ColumnSums>);
-  if (error == cudaSuccess) error = load(sum_rows_of_tiles<LayerNormSums>);
-  return error != cudaSuccess ? error : load(add_up_tree);
+  for (const auto kernel : {sum_rows_of_tiles<ColumnSums, Float32Elements>,
+                            sum_rows_of_tiles<ColumnSums, Bfloat16Elements>,
+                            sum_rows_of_tiles<LayerNormSums, Float32Elements>,
+                            sum_rows_of_tiles<LayerNormSums, Bfloat16Elements>}) {
+    const cudaError_t error = load(kernel);
+    if (error != cudaSuccess) return error;
+  }
+  return load(add_up_tree);
 }
 
 shardrec_cuda_error sum_tiles(shardrec_cuda_stream* stream, const shardrec_cuda_tile_sums* sums) {
@@ -16,9 +21,11 @@ shardrec_cuda_error sum_tiles(shardrec_cuda_stream* stream, const shardrec_cuda_
   if (sums->x.rows == 0 || sums->x.cols == 0) return cudaSuccess;
   const int64_t tiles = (sums->x.rows + sums->tile_rows - 1) / sums->tile_rows;
   const ElementGrid grid = grid_of(tiles, sums->x.cols, 1);
-  return launch(sums->statistics == nullptr ? sum_rows_of_tiles<ColumnSums>
-                                            : sum_rows_of_tiles<LayerNormSums>,
-                blocks_of(grid), 0, stream->commands, *sums, grid);
+  return with_elements(sums->x, [&]<class Elements>(Elements) {
+    return launch(sums->statistics == nullptr ? sum_rows_of_tiles<ColumnSums, Elements>
+                                              : sum_rows_of_tiles<LayerNormSums, Elements>,
+                  blocks_of(grid), 0, stream->commands, *sums, grid);
+  });
 }
 
 shardrec_cuda_error add_tree(shardrec_cuda_stream* stream, const shardrec_cuda_tree* tree) {

@@ -40,7 +40,7 @@ struct LayerNormSums {
 };
 
 // grid: of tiles and columns.
-template <class Sums>
+template <class Sums, class Elements>
 SHARDREC_KERNEL(4)
 sum_rows_of_tiles(shardrec_cuda_tile_sums job, ElementGrid grid) {
   constexpr bool kHasGradients = std::is_same_v<Sums, LayerNormSums>;
@@ -54,16 +54,21 @@ sum_rows_of_tiles(shardrec_cuda_tile_sums job, ElementGrid grid) {
     float x[kRowsAhead], gradient[kRowsAhead] = {};
 #pragma unroll
     for (int r = 0; r < kRowsAhead; ++r) {
-      x[r] = *global(element_of(job.x, row + r, place.column));
-      if constexpr (kHasGradients) gradient[r] = *global(element_of(job.dy, row + r, place.column));
+      x[r] = Elements::number(job.x.data, element_index(job.x, row + r, place.column));
+      if constexpr (kHasGradients) {
+        gradient[r] = Elements::number(job.dy.data, element_index(job.dy, row + r, place.column));
+      }
     }
 #pragma unroll
     for (int r = 0; r < kRowsAhead; ++r) sums.add(job, row + r, x[r], gradient[r]);
   }
   for (; row < end; ++row) {
     float gradient = 0;
-    if constexpr (kHasGradients) gradient = *global(element_of(job.dy, row, place.column));
-    sums.add(job, row, *global(element_of(job.x, row, place.column)), gradient);
+    if constexpr (kHasGradients) {
+      gradient = Elements::number(job.dy.data, element_index(job.dy, row, place.column));
+    }
+    sums.add(job, row, Elements::number(job.x.data, element_index(job.x, row, place.column)),
+             gradient);
   }
   sums.store(job, place.row, place.column);
 }
