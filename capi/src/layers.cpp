@@ -13,7 +13,6 @@
 #include "structs.h"
 
 namespace shardrec::capi {
-namespace {
 
 dense::device::ContextOptions place_from(const Options& options) {
   const auto wait = options.choice<shardrec_device_wait>(SHARDREC_OPTION_DEVICE_WAIT);
@@ -23,7 +22,13 @@ dense::device::ContextOptions place_from(const Options& options) {
                                                     : compute::HostWait::kSleep};
 }
 
-}  // namespace
+dense::device::CallerMatrix column_for(core::DeviceSet devices, const shardrec_tensor* tensor,
+                                       const char* name, int64_t size) {
+  const std::span<float> column = core::column_view<float>(tensor, name, size, devices);
+  const auto count = static_cast<int64_t>(column.size());
+  return {{.data = column.data(), .rows = 1, .cols = count, .stride = count},
+          tensor->device_type == SHARDREC_DEVICE_CUDA};
+}
 
 dense::MlpOptions mlp_options(const Options& options) {
   compute::require_cpu_target();
@@ -44,9 +49,22 @@ namespace dense = shardrec::dense;
 
 namespace {
 
-std::span<float> optional_column(const shardrec_tensor* tensor, const char* name, int64_t size) {
-  if (tensor == nullptr) return {};
-  return core::column_view<float>(tensor, name, size);
+dense::device::CallerMatrix optional_column(core::DeviceSet devices, const shardrec_tensor* tensor,
+                                            const char* name, int64_t size) {
+  if (tensor == nullptr) return {{}, false};
+  return column_for(devices, tensor, name, size);
+}
+
+std::span<float> floats_of(const dense::device::CallerMatrix& column) {
+  return {column.rows.data, static_cast<size_t>(column.rows.cols)};
+}
+
+// On the CPU.
+void compute_loss(const dense::device::LossVectors& vectors, double* mean) {
+  const double loss =
+      dense::bce_with_logits(floats_of(vectors.logits), floats_of(vectors.labels),
+                             floats_of(vectors.probabilities), floats_of(vectors.gradient));
+  if (mean != nullptr) *mean = loss;
 }
 
 // Of a stack or an interaction.
@@ -261,13 +279,19 @@ shardrec_status shardrec_bce_with_logits(shardrec_mlp* stack, const shardrec_ten
                                          const shardrec_tensor* probabilities,
                                          const shardrec_tensor* gradient, double* out_loss) {
   return guard([&] {
-    if (stack != nullptr) enter(stack, Access::kExclusive);
-    const std::span<const float> z = core::column_view<float>(logits, "logits");
-    const auto batch = static_cast<int64_t>(z.size());
-    const double loss =
-        dense::bce_with_logits(z, core::column_view<float>(labels, "labels", batch),
-                               optional_column(probabilities, "probabilities", batch),
-                               optional_column(gradient, "gradient", batch));
-    if (out_loss != nullptr) *out_loss = loss;
+    const auto vectors_on = [&](core::DeviceSet devices) -> dense::device::LossVectors {
+      const dense::device::CallerMatrix z = column_for(devices, logits, "logits");
+      const int64_t batch = z.rows.cols;
+      return {.logits = z,
+              .labels = column_for(devices, labels, "labels", batch),
+              .probabilities = optional_column(devices, probabilities, "probabilities", batch),
+              .gradient = optional_column(devices, gradient, "gradient", batch)};
+    };
+    if (stack == nullptr) return compute_loss(vectors_on(core::kHostOnly), out_loss);
+    const auto use = enter(stack, Access::kExclusive);
+    const core::DeviceSet devices = use->caller_devices();
+    const dense::device::LossVectors vectors = vectors_on(devices);
+    if (devices.cuda == core::DeviceSet::kNoDevice) return compute_loss(vectors, out_loss);
+    use->compute_loss(vectors, out_loss);
   });
 }

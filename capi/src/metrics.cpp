@@ -1,13 +1,13 @@
 #include "shardrec/metrics.h"
 
 #include <memory>
-#include <span>
 
 #include "core/tensor.h"
-#include "dense/metrics.h"
+#include "dense/metrics/metrics.h"
 #include "guard.h"
 #include "handle.h"
 #include "objects/comm_object.h"
+#include "objects/dense_objects.h"
 #include "options.h"
 
 namespace shardrec::capi {
@@ -33,15 +33,17 @@ shardrec_status shardrec_metrics_create(shardrec_comm* comm, const shardrec_opti
                                         shardrec_metrics** out) {
   return guard([&] {
     require_out(out, "out");
-    read_options(options, SHARDREC_OPTIONS_METRICS);
+    const dense::device::ContextOptions place =
+        place_from(read_options(options, SHARDREC_OPTIONS_METRICS));
     if (comm == nullptr) {
-      create(out, std::make_shared<MetricsObject>(MetricsObject{nullptr, dense::Metrics(nullptr)}));
+      create(out, std::make_shared<MetricsObject>(
+                      MetricsObject{nullptr, dense::Metrics(nullptr, place)}));
       return;
     }
     const auto use = enter(comm, Access::kShared);
     use->membership->require_open();
-    create(out, std::make_shared<MetricsObject>(
-                    MetricsObject{use->membership, dense::Metrics(use->membership->share())}));
+    create(out, std::make_shared<MetricsObject>(MetricsObject{
+                    use->membership, dense::Metrics(use->membership->share(), place)}));
   });
 }
 
@@ -52,10 +54,10 @@ shardrec_status shardrec_metrics_update(shardrec_metrics* metrics,
                                         const shardrec_tensor* labels) {
   return guard([&] {
     const auto use = enter(metrics, Access::kExclusive);
-    const std::span<const float> predicted =
-        core::column_view<float>(probabilities, "probabilities");
-    use->metrics.update(predicted, core::column_view<float>(
-                                       labels, "labels", static_cast<int64_t>(predicted.size())));
+    const core::DeviceSet devices = use->metrics.caller_devices();
+    const dense::device::CallerMatrix predicted =
+        column_for(devices, probabilities, "probabilities");
+    use->metrics.update(predicted, column_for(devices, labels, "labels", predicted.rows.cols));
   });
 }
 

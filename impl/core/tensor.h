@@ -94,8 +94,9 @@ std::span<T> vector_view(const shardrec_tensor* tensor, const char* name, int64_
 
 // As vector_view; [size, 1] is accepted too.
 template <class T>
-std::span<T> column_view(const shardrec_tensor* tensor, const char* name, int64_t size = kAnySize) {
-  const FlatView flat = detail::vector_of(tensor, name, kDtypeOf<T>, size, true);
+std::span<T> column_view(const shardrec_tensor* tensor, const char* name, int64_t size = kAnySize,
+                         DeviceSet devices = kHostOnly) {
+  const FlatView flat = detail::vector_of(tensor, name, kDtypeOf<T>, size, true, devices);
   return flat.as<T>();
 }
 

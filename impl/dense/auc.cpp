@@ -2,15 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 
 namespace shardrec::dense {
-
-PackedSample pack_sample(float probability, bool positive) noexcept {
-  const auto bits = std::bit_cast<uint32_t>(probability + 0.0F);  // -0 is 0
-  return bits << 1 | (positive ? 1U : 0U);
-}
 
 void sort_samples(std::vector<PackedSample>& samples, std::vector<PackedSample>& spare) {
   constexpr size_t kFew = 2048;

@@ -11,10 +11,8 @@ namespace shardrec::dense {
 
 __extension__ typedef unsigned __int128 uint128_t;
 
-// A prediction in 0 .. 1 and its label: the bits of the float, which order as the number does, and
-// the label below them.
+// A prediction in 0 .. 1 and its label (compute/math/packed_sample.h).
 using PackedSample = uint32_t;
-PackedSample pack_sample(float probability, bool positive) noexcept;
 
 // Ascending. spare: memory of the same size, exchanged with samples as often as need be.
 void sort_samples(std::vector<PackedSample>& samples, std::vector<PackedSample>& spare);

@@ -1,23 +1,30 @@
 #include "dense/loss.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "compute/math/logistic.h"
 #include "core/error.h"
 
 namespace shardrec::dense {
 
 namespace {
 
-double sigmoid(double z, double e) noexcept { return (z >= 0 ? 1 : e) / (1 + e); }
+using LossTerms = std::array<double, kLossBlock>;
+
+double sum_of_terms(LossTerms& terms) noexcept {
+  for (size_t distance = kLossBlock / 2; distance > 0; distance /= 2) {
+    for (size_t i = 0; i < distance; ++i) terms[i] += terms[i + distance];
+  }
+  return terms[0];
+}
 
 }  // namespace
 
 float probability_of(float logit) noexcept {
-  const double z = logit;
-  return static_cast<float>(sigmoid(z, std::exp(-std::fabs(z))));
+  return static_cast<float>(compute::math::cross_entropy_of(logit, 0).probability);
 }
 
 double bce_with_logits(std::span<const float> logits, std::span<const float> labels,
@@ -31,18 +38,20 @@ double bce_with_logits(std::span<const float> logits, std::span<const float> lab
   }
   if (batch == 0) return 0;
   const auto count = static_cast<double>(batch);
-  double sum = 0;
-  for (size_t i = 0; i < batch; ++i) {
-    const double z = logits[i];
-    const double y = labels[i];
-    const double e = std::exp(-std::fabs(z));
-    const double p = sigmoid(z, e);
-    // NaN must come through: std::max(z, 0.0) keeps it, with the arguments in this order.
-    sum += std::max(z, 0.0) - z * y + std::log1p(e);
-    if (!probabilities.empty()) probabilities[i] = static_cast<float>(p);
-    if (!gradient.empty()) gradient[i] = static_cast<float>((p - y) / count);
+  LossTerms lanes{};
+  for (size_t begin = 0; begin < batch; begin += kLossBlock) {
+    LossTerms terms{};
+    const size_t end = std::min<size_t>(batch, begin + kLossBlock);
+    for (size_t i = begin; i < end; ++i) {
+      const double y = labels[i];
+      const auto [probability, loss] = compute::math::cross_entropy_of(logits[i], y);
+      terms[i - begin] = loss;
+      if (!probabilities.empty()) probabilities[i] = static_cast<float>(probability);
+      if (!gradient.empty()) gradient[i] = static_cast<float>((probability - y) / count);
+    }
+    lanes[begin / kLossBlock % kLossBlock] += sum_of_terms(terms);
   }
-  return sum / count;
+  return sum_of_terms(lanes) / count;
 }
 
 }  // namespace shardrec::dense

@@ -1,11 +1,19 @@
 // Sigmoid and binary cross-entropy of logits, in double, stable for any logit:
 //   loss = max(z, 0) - z * y + log(1 + exp(-|z|))
+// with an exponential and a logarithm of the library's own (compute/math/logistic.h), so that CPUs and devices have the
+// same bits.
+//
+// The sum of the losses: those of each block of kLossBlock samples, absent ones 0, are added up as a tree: i +
+// kLossBlock / 2 to i, then + kLossBlock / 4, and so on to + 1. The sums of blocks have kLossBlock lanes: that of block b is
+// added to lane b mod kLossBlock, from 0 and by ascending b; then the same tree over lanes.
 // Any thread.
 #pragma once
 
 #include <span>
 
 namespace shardrec::dense {
+
+inline constexpr int kLossBlock = 256;
 
 // sigmoid(logit), rounded once.
 float probability_of(float logit) noexcept;

@@ -1,4 +1,4 @@
-#include "dense/metrics.h"
+#include "dense/metrics/metrics.h"
 
 #include <gtest/gtest.h>
 

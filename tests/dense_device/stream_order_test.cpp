@@ -1,4 +1,7 @@
 // Stacks of layers and interactions in the order of a caller's stream, which a test holds.
+#include <algorithm>
+#include <array>
+
 #include "device/held_streams.h"
 #include "shardrec/shardrec.hpp"
 
@@ -71,6 +74,46 @@ TEST_F(StreamOrder, CallsComputeBetweenWhatTheStreamHoldsAndWhatFollows) {
   EXPECT_EQ(read(there(5)), y);
   EXPECT_EQ(read(there(7)), dx);
   EXPECT_EQ(read(there(4)), again);
+}
+
+// Of the host's inputs two are on their way, whatever the host does with them afterwards; with a third one it waits.
+TEST_F(StreamOrder, InputsOfTheHostAreCopiedAheadOfStepsThatHaveNotRun) {
+  Mlp stack(kColumns, in_stream()), expected(kColumns, MlpOptions().seed(3).device(0));
+  for (Mlp* mlp : {&stack, &expected}) mlp->add_linear(kColumns, SHARDREC_ACTIVATION_NONE);
+  std::vector<float> input(kBatch * kColumns), ones(kBatch * kColumns, 1.0F);
+  const auto fill = [&](int step) {
+    for (size_t i = 0; i < input.size(); ++i) {
+      input[i] = static_cast<float>((i + 5 * static_cast<size_t>(step)) % 17) - 8;
+    }
+    return Matrix(input.data(), kBatch, kColumns);
+  };
+  std::array<std::vector<float>, 3> outputs;
+  for (int step = 0; step < 3; ++step) {
+    auto& output = outputs[static_cast<size_t>(step)];
+    output.resize(input.size());
+    expected.forward(fill(step), Matrix(output.data(), kBatch, kColumns));
+    expected.backward(Matrix(ones.data(), kBatch, kColumns));
+    expected.step();
+  }
+  const auto train = [&](int step) {
+    stack.forward(fill(step), there(step));
+    std::fill(input.begin(), input.end(), -99.0F);
+    stack.backward(there(3));
+    stack.step();
+  };
+  copy(there(3), Matrix(ones.data(), kBatch, kColumns), caller_.number());
+  stack.forward(fill(0), there(4));  // memory is had now
+  stack.forward(fill(1), there(4));
+  (void)read(there(4));
+  hold();
+  EXPECT_TRUE(returns_while_held([&] {
+    train(0);
+    train(1);
+  }));
+  EXPECT_TRUE(go_on_during([&] { train(2); }));
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_EQ(read(there(step)), outputs[static_cast<size_t>(step)]) << step;
+  }
 }
 
 TEST_F(StreamOrder, AnInteractionToo) {

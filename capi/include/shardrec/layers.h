@@ -7,10 +7,11 @@
  * for each thread of all stacks, but for no more than there are processors, is had when a stack is made.
  * Thread rule: one thread at a time per handle, else BUSY.
  *
- * On a device (option DEVICE, kind MLP; the loss is the CPU's) a stack's parameters are there, and
+ * On a device (option DEVICE, kind MLP) a stack's parameters are there, and
  * matrices may each be on that device or on the CPU. Everything takes place in the order of one stream of
  * the caller (option STREAM), also where that writes parameters through their views; calls return before
- * it has, but where a matrix is on the CPU. Matrix products have the bits of cuBLASLt, which repeat on one
+ * it has, but where they write a matrix on the CPU; of one on the CPU that they read, they return with a
+ * copy on its way, and it may change. Matrix products have the bits of cuBLASLt, which repeat on one
  * device with one version of it; all else has the CPU's. All functions that use the device may also
  * return DEVICE_ERROR; what a stack computed last is then of no use. In a DDP set (shardrec_ddp_add_mlp)
  * gradients are exchanged on the device (ddp.h): the stack's views and the set's are of the same memory.
@@ -237,11 +238,21 @@ SHARDREC_API shardrec_status shardrec_interaction_backward(
 
 /* Sigmoid and binary cross-entropy, averaged over the batch, on the CPU or where a stack is.
  * stack: NULL, or one on the CPU: on the CPU. A stack on a device: there, in the order of its stream;
- * matrices may each be on that device or on the CPU.
+ * matrices may each be on that device or on the CPU. The bits are the same.
  * logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, [batch] or [batch, 1];
  * probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
- * out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
- * label outside 0 .. 1, with its position). Any thread. Since 0.1. */
+ * out_loss: the mean in nats (0 for an empty batch), for which the call waits on a device; may be NULL.
+ * The loss of a logit z is max(z, 0) - z * label + log(1 + exp(-|z|)), in float64, with exp and log of the
+ * library's own, whose errors are below 1 unit in the last place. The sum: the losses of 256 consecutive
+ * samples, absent ones 0, are added up as a tree: i + 128 to i, then + 64, and so on to + 1. The sums of
+ * these blocks have 256 lanes: that of block b is added to lane b mod 256, from 0 and by ascending b; then
+ * the same tree over lanes.
+ * A label outside 0 .. 1 is INVALID_ARGUMENT with its position, and nothing was written. A device notices
+ * it, too, but what was asked for is written, and the next call with out_loss for the stack, which may be
+ * the same one, returns the error: the position is the first one since the last such call, each in its own
+ * batch.
+ * Errors: INVALID_ARGUMENT; of the stack INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY, DEVICE_ERROR. Any
+ * thread, a stack by one at a time. Since 0.1. */
 SHARDREC_API shardrec_status
 shardrec_bce_with_logits(SHARDREC_NULLABLE shardrec_mlp *stack, const shardrec_tensor *logits,
                          const shardrec_tensor *labels,

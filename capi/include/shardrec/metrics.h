@@ -1,5 +1,9 @@
 /* Metrics of predictions over all ranks: exact AUC, normalised entropy, throughput.
  *
+ * On a device (option DEVICE, kind METRICS) samples may each be on that device or on the CPU, and are kept
+ * there until they are computed with. update takes place in the order of one stream of the caller (option
+ * STREAM) and does not wait; the metrics, which the host computes, have the bits of the CPU.
+ *
  * Thread rule: one thread at a time per handle, else BUSY.
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -27,8 +31,8 @@ typedef enum shardrec_metric {
 } shardrec_metric;
 
 /* Makes an empty metric; its clock starts. comm: NULL for this rank alone. options: kind METRICS or NULL. out:
- * owned by the caller.
- * Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+ * owned by the caller. Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY; on a
+ * device UNSUPPORTED (no CUDA plug-in), DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_metrics_create(SHARDREC_NULLABLE shardrec_comm *comm,
                                                      SHARDREC_OPTIONS(METRICS)
                                                      const shardrec_options *options,
@@ -39,14 +43,17 @@ SHARDREC_API void shardrec_metrics_destroy(SHARDREC_NULLABLE shardrec_metrics **
 
 /* Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, [batch] or [batch, 1].
  * Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
- * (with the position), OUT_OF_MEMORY. Since 0.1. */
+ * (with the position; nothing was added. Values that a device has are looked at there, and compute tells),
+ * OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_metrics_update(shardrec_metrics *metrics,
                                                      const shardrec_tensor *probabilities,
                                                      const shardrec_tensor *labels);
 
 /* Computes the metrics over all ranks' samples; every rank gets the same bits. Collective, blocking
- * (step deadline) unless made without a communicator. Errors: INVALID_HANDLE, CLOSED, BUSY,
- * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * (step deadline) unless made without a communicator. Of metrics on a device, waits for it; where the device
+ * noticed a wrong value, this is INVALID_ARGUMENT on all ranks until the rank that has it calls reset, with
+ * that rank, and the sample's position since create or reset. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE_ERROR, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_metrics_compute(shardrec_metrics *metrics);
 
 /* A metric of the last compute. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no compute),

@@ -25,6 +25,11 @@ struct DdpObject {
 
 // Options of kind MLP.
 dense::MlpOptions mlp_options(const Options& options);
+// DEVICE, DEVICE_WAIT and STREAM of any kind that has them.
+dense::device::ContextOptions place_from(const Options& options);
+// A compact FLOAT32 tensor [size] or [size, 1] on one of the devices, as a matrix of one row.
+dense::device::CallerMatrix column_for(core::DeviceSet devices, const shardrec_tensor* tensor,
+                                       const char* name, int64_t size = core::kAnySize);
 
 template <>
 struct Handle<shardrec_ddp> {

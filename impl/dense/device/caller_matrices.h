@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "compute/buffer.h"
@@ -21,19 +22,34 @@ struct CallerMatrix {
   bool on_device;
 };
 
-// Where a matrix of the host's lies for the device, call after call.
+// Where a matrix of the host's lies for the device, call after call: always one that is read, or always one that is
+// written. Of one that is read, two copies may be on their way to the device: the host waits before it makes a third.
 class HostMatrix {
  public:
   explicit HostMatrix(const Context& context) : there_(context.memory()) {}
+  // Waits for copies on their way.
+  ~HostMatrix();
+  HostMatrix(const HostMatrix&) = delete;
+  HostMatrix& operator=(const HostMatrix&) = delete;
 
  private:
   friend class CallerMatrices;
+  // Pinned memory, and where the device has read it.
+  struct Pinned {
+    compute::cuda::host::PinnedRoom room;
+    std::optional<compute::cuda::host::Event> read;  // empty: never
+  };
+
+  // That of the next copy to the device, which has nothing on its way. Throws DEVICE_ERROR.
+  Pinned& next_pinned(Context& context);
+
   compute::Buffer there_;
-  compute::cuda::host::PinnedRoom pinned_;
+  std::array<Pinned, 2> pinned_;
+  size_t turn_ = 0;
 };
 
-// The matrices of one call, whose operations take place in the order of the caller's stream. Where one of them is the
-// host's, done() waits for them.
+// The matrices of one call, whose operations take place in the order of the caller's stream. Where one that is written
+// is the host's, done() waits for them; one of the host's that is read has been read by then.
 //
 // Thread rule: that of the context.
 class CallerMatrices {
@@ -55,13 +71,14 @@ class CallerMatrices {
   struct Written {
     core::Matrix to;
     core::Matrix from;
-    HostMatrix* copy = nullptr;
+    compute::cuda::host::PinnedRoom* by_way_of = nullptr;
   };
   std::span<const Written> written() const noexcept { return std::span(written_).first(writes_); }
-  static core::Matrix make_room(const core::Matrix& rows, HostMatrix& copy);
+  // A matrix of the same shape without gaps between rows.
+  static core::Matrix make_room(const core::Matrix& rows, HostMatrix& copy,
+                                compute::cuda::host::PinnedRoom& pinned);
 
   Context& context_;
-  bool on_host_ = false;
   bool done_ = false;
   std::array<Written, 2> written_;  // no call writes more
   size_t writes_ = 0;

@@ -6,9 +6,11 @@
 #include "compute/cuda/host/optimizer_steps.h"
 #include "core/error.h"
 #include "dense/extents.h"
+#include "dense/loss.h"
 
 static_assert(shardrec::dense::kBlockElements == SHARDREC_CUDA_ELEMENT_BLOCK);
 static_assert(static_cast<int>(shardrec::compute::Element::kBfloat16) == SHARDREC_CUDA_BFLOAT16);
+static_assert(shardrec::dense::kLossBlock == SHARDREC_CUDA_LOSS_BLOCK);
 
 namespace shardrec::dense::device {
 namespace {
@@ -179,6 +181,32 @@ void update_elements(Stream& stream, const compute::ElementUpdate& update, int64
                                    .sums = scratch};
   std::copy_n(update.matrices, std::size(update.matrices), job.matrices);
   enqueue(stream, operations().update_elements, job, "update parameters");
+}
+
+void binary_cross_entropy(Stream& stream, const LossJob& loss) {
+  const shardrec_cuda_loss job{.logits = loss.logits,
+                               .labels = loss.labels,
+                               .probabilities = loss.probabilities,
+                               .gradients = loss.gradients,
+                               .sums = loss.sums,
+                               .wrong = loss.wrong,
+                               .count = loss.count};
+  enqueue(stream, operations().compute_losses, job, "compute a loss");
+}
+
+void add_up_losses(Stream& stream, const double* sums, int64_t blocks, double* total) {
+  const shardrec_cuda_loss_total job{.sums = sums, .count = blocks, .total = total};
+  enqueue(stream, operations().total_losses, job, "add up a loss");
+}
+
+void pack_samples(Stream& stream, const SampleJob& samples) {
+  const shardrec_cuda_samples job{.probabilities = samples.probabilities,
+                                  .labels = samples.labels,
+                                  .packed = samples.packed,
+                                  .wrong = samples.wrong,
+                                  .first = samples.first,
+                                  .count = samples.count};
+  enqueue(stream, operations().pack_samples, job, "pack samples");
 }
 
 void interaction_forward(Stream& stream, const InteractionShape& shape, const Matrix& dense,

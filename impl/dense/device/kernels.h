@@ -75,6 +75,34 @@ int64_t update_scratch(compute::OptimizerKind kind, int64_t count) noexcept;
 void update_elements(Stream& stream, const compute::ElementUpdate& update, int64_t count,
                      float* scratch);
 
+// The binary cross-entropy of dense/loss.h.
+struct LossJob {
+  const float* logits = nullptr;
+  const float* labels = nullptr;
+  float* probabilities = nullptr;  // null: not wanted, as the next two
+  float* gradients = nullptr;      // of the mean over `count` samples
+  double* sums = nullptr;          // of the losses of each block of kLossBlock samples
+  uint64_t* wrong =
+      nullptr;  // becomes ~i, if that is more, for each sample i whose label is not in 0 .. 1
+  int64_t count = 0;
+};
+void binary_cross_entropy(Stream& stream, const LossJob& loss);
+// total: of the sums of so many blocks.
+void add_up_losses(Stream& stream, const double* sums, int64_t blocks, double* total);
+
+// Samples as dense/auc.h packs them.
+struct SampleJob {
+  const float* probabilities = nullptr;
+  const float* labels = nullptr;
+  uint32_t* packed = nullptr;
+  // Becomes ~(2 * position + 1) for a probability outside 0 .. 1, ~(2 * position) for a label that is neither 0 nor 1,
+  // if that is more.
+  uint64_t* wrong = nullptr;
+  int64_t first = 0;  // position of the first one
+  int64_t count = 0;
+};
+void pack_samples(Stream& stream, const SampleJob& samples);
+
 // The dot interaction of each sample, of floats: dense [batch, dim], embeddings [batch, features * dim],
 // out [batch, dim + (features + 1) * features / 2].
 void interaction_forward(Stream& stream, const InteractionShape& shape, const Matrix& dense,

@@ -9,6 +9,7 @@
 #include "dense/device/caller_matrices.h"
 #include "dense/device/context.h"
 #include "dense/device/gemm.h"
+#include "dense/device/loss.h"
 #include "dense/device/parameters.h"
 #include "dense/device/rounded_weights.h"
 #include "dense/layers/on_device.h"
@@ -61,6 +62,7 @@ struct DeviceStack {
   device::HostMatrix output{context};
   device::HostMatrix output_gradient{context};
   device::HostMatrix input_gradient{context};
+  device::DeviceLoss loss{context};
   bool host_is_newer = true;  // its parameters have changed behind the last receive()
   bool weights_are_rounded = false;  // as the parameters are now
 };

@@ -123,6 +123,9 @@ class Mlp {
 
   void zero_gradients();
 
+  // The loss of a stack on a device, which computes it there (device/loss.h).
+  void compute_loss(const device::LossVectors& vectors, double* mean);
+
   // Throws INVALID_STATE before the first backward.
   void step();
 

@@ -152,6 +152,11 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
   given.done();
 }
 
+void Mlp::compute_loss(const device::LossVectors& vectors, double* mean) {
+  const std::lock_guard lock(device_->mutex);
+  device_->loss.compute(vectors, mean);
+}
+
 void Mlp::step_on_device() {
   const std::lock_guard lock(device_->mutex);
   device_->receive();

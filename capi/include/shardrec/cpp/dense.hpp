@@ -213,6 +213,23 @@ inline double bce_with_logits(const Vector &logits, const Vector &labels,
   return loss;
 }
 
+// The same where the stack is: on a device, for which it waits.
+inline double bce_with_logits(Mlp &stack, const Vector &logits, const Vector &labels,
+                              const Vector &probabilities = nullptr,
+                              const Vector &gradient = nullptr) {
+  double loss = 0;
+  check(shardrec_bce_with_logits(stack.get(), logits.get(), labels.get(), probabilities.get(),
+                                 gradient.get(), &loss));
+  return loss;
+}
+
+// The same without the loss, for which it need not wait: a label outside 0 .. 1 is told by the next call that has it.
+inline void enqueue_bce_with_logits(Mlp &stack, const Vector &logits, const Vector &labels,
+                                    const Vector &probabilities, const Vector &gradient = nullptr) {
+  check(shardrec_bce_with_logits(stack.get(), logits.get(), labels.get(), probabilities.get(),
+                                 gradient.get(), nullptr));
+}
+
 class Metrics : public detail::Handle<shardrec_metrics, shardrec_metrics_destroy> {
  public:
   // comm null: this rank alone.
@@ -220,6 +237,7 @@ class Metrics : public detail::Handle<shardrec_metrics, shardrec_metrics_destroy
     check(shardrec_metrics_create(comm == nullptr ? nullptr : comm->get(), nullptr, out()));
   }
   explicit Metrics(Comm &comm) : Metrics(&comm) {}
+  Metrics(Comm &comm, const Options &options) : Metrics(&comm, options) {}
   Metrics(Comm *comm, const Options &options) {
     check(shardrec_metrics_create(comm == nullptr ? nullptr : comm->get(), options.get(), out()));
   }

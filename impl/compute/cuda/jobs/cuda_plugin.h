@@ -17,6 +17,7 @@
 #include "compute/cuda/jobs/gradients.h"
 #include "compute/cuda/jobs/layers.h"
 #include "compute/cuda/jobs/lookup.h"
+#include "compute/cuda/jobs/losses.h"
 #include "compute/cuda/jobs/presence.h"
 #include "compute/cuda/jobs/routing.h"
 #include "compute/cuda/jobs/rows.h"
@@ -74,7 +75,8 @@ typedef struct shardrec_cuda_calls {
   SHARDREC_CUDA_ROWS_OPERATIONS(OPERATION)      \
   SHARDREC_CUDA_SLOTS_OPERATIONS(OPERATION)     \
   SHARDREC_CUDA_LAYERS_OPERATIONS(OPERATION)    \
-  SHARDREC_CUDA_BUCKETS_OPERATIONS(OPERATION)
+  SHARDREC_CUDA_BUCKETS_OPERATIONS(OPERATION)   \
+  SHARDREC_CUDA_LOSSES_OPERATIONS(OPERATION)
 
 typedef struct shardrec_cuda_table {
   uint32_t size;        // in: sizeof of the core's table; out: of the plug-in's

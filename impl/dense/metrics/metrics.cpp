@@ -1,4 +1,4 @@
-#include "dense/metrics.h"
+#include "dense/metrics/metrics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/collective/all_to_all.h"
+#include "compute/math/packed_sample.h"
 #include "core/environment.h"
 #include "core/error.h"
 
@@ -75,8 +76,21 @@ std::vector<PackedSample> limits_of(std::vector<Weighted>& drawn, double total, 
   return limits;
 }
 
+std::span<const float> floats_of_row(const device::CallerMatrix& row) {
+  return {row.rows.data, static_cast<size_t>(row.rows.cols)};
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(core::default_environment().now() - start).count();
+}
+
+[[noreturn]] void refuse(const device::DeviceSamples::Wrong& sample, std::optional<int64_t> rank) {
+  core::fail(SHARDREC_INVALID_ARGUMENT,
+             core::sentence(sample.is_label ? "the label" : "the probability", " at position ",
+                            sample.position, " of all since the metric was made or reset",
+                            rank ? core::sentence(", on rank ", *rank, ",") : "",
+                            sample.is_label ? " is neither 0 nor 1" : " is not in 0 .. 1"),
+             {.rank = rank, .position = sample.position});
 }
 
 [[noreturn]] void undefined(const char* metric, const char* reason) {
@@ -85,10 +99,25 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-Metrics::Metrics(std::shared_ptr<comm::Communicator> communicator)
+Metrics::Metrics(std::shared_ptr<comm::Communicator> communicator,
+                 const device::ContextOptions& place)
     : communicator_(std::move(communicator)),
+      on_device_(place.device < 0 ? nullptr : std::make_unique<device::DeviceSamples>(place)),
       samples_(std::make_shared<Samples>()),
       start_(core::default_environment().now()) {}
+
+core::DeviceSet Metrics::caller_devices() const noexcept {
+  return on_device_ == nullptr ? core::kHostOnly : core::DeviceSet{.cuda = on_device_->device()};
+}
+
+void Metrics::update(const device::CallerMatrix& probabilities,
+                     const device::CallerMatrix& labels) {
+  if (on_device_ != nullptr) {
+    on_device_->add(probabilities, labels);
+  } else {
+    update(floats_of_row(probabilities), floats_of_row(labels));
+  }
+}
 
 void Metrics::update(std::span<const float> probabilities, std::span<const float> labels) {
   for (size_t i = 0; i < probabilities.size(); ++i) {
@@ -104,27 +133,52 @@ void Metrics::update(std::span<const float> probabilities, std::span<const float
   if (needed > packed.capacity()) packed.reserve(std::max(needed, 2 * packed.capacity()));
   for (size_t i = 0; i < probabilities.size(); ++i) {
     const bool positive = labels[i] == 1;
-    packed.push_back(pack_sample(probabilities[i], positive));
+    packed.push_back(compute::math::packed_sample(probabilities[i], positive));
     loss_sum_ += cross_entropy(probabilities[i], positive);
   }
 }
 
+void Metrics::take_from_device() {
+  if (on_device_ == nullptr) return;
+  std::vector<PackedSample>& packed = samples_->packed;
+  const size_t before = packed.size();
+  on_device_->move_to(packed);
+  for (size_t i = before; i < packed.size(); ++i) {
+    loss_sum_ += cross_entropy(compute::math::probability_of_packed(packed[i]),
+                               compute::math::is_positive_sample(packed[i]));
+  }
+}
+
+Metrics::Summary Metrics::summary() const {
+  Summary own{.samples = static_cast<int64_t>(samples_->packed.size()),
+              .loss_sum = loss_sum_,
+              .seconds = seconds_since(start_)};
+  if (on_device_ != nullptr && on_device_->wrong()) {
+    own.wrong_position = on_device_->wrong()->position;
+    own.wrong_label = on_device_->wrong()->is_label ? 1 : 0;
+  }
+  return own;
+}
+
 void Metrics::compute() {
-  const Summary own{.samples = static_cast<int64_t>(samples_->packed.size()),
-                    .loss_sum = loss_sum_,
-                    .seconds = seconds_since(start_)};
+  Results results;
   if (communicator_ != nullptr && communicator_->size() > 1) {
     try {
+      take_from_device();
       sort_samples(samples_->packed, spare_);
-      results_ = over_ranks(own);
+      results = over_ranks(summary());
     } catch (...) {
       communicator_->fail("metrics");  // peers must not wait for the rest of it
       throw;
     }
+    if (results.wrong) refuse(results.wrong->sample, results.wrong->rank);
   } else {
+    take_from_device();
+    if (on_device_ != nullptr && on_device_->wrong()) refuse(*on_device_->wrong(), std::nullopt);
     sort_samples(samples_->packed, spare_);
-    results_ = {count_pairs(samples_->packed), own.loss_sum, own.seconds};
+    results = {count_pairs(samples_->packed), loss_sum_, seconds_since(start_)};
   }
+  results_ = results;
 }
 
 Metrics::Results Metrics::over_ranks(const Summary& own) {
@@ -146,8 +200,15 @@ Metrics::Results Metrics::over_ranks(const Summary& own) {
   Results results;
   std::vector<Weighted> drawn;
   double total = 0;
+  int rank = 0;
   for (const comm::ConstBytes theirs : collectives_->all_gather(kSummaries, message)) {
     const auto summary = value_in<Summary>(theirs);
+    if (summary.wrong_position >= 0 && !results.wrong) {
+      results.wrong = {
+          .rank = rank,
+          .sample = {.position = summary.wrong_position, .is_label = summary.wrong_label != 0}};
+    }
+    ++rank;
     results.loss_sum += summary.loss_sum;
     results.seconds = std::max(results.seconds, summary.seconds);
     total += static_cast<double>(summary.samples);
@@ -157,6 +218,7 @@ Metrics::Results Metrics::over_ranks(const Summary& own) {
                        static_cast<double>(summary.samples) / static_cast<double>(count)});
     }
   }
+  if (results.wrong) return results;
   const auto ranks = static_cast<size_t>(communicator_->size());
   const PairCounts pairs = count_pairs(own_range(limits_of(drawn, total, ranks)));
   const Counts counts{pairs.positives, pairs.negatives, static_cast<uint64_t>(pairs.doubled),
@@ -236,6 +298,7 @@ double Metrics::get(shardrec_metric metric) const {
 }
 
 void Metrics::reset() {
+  if (on_device_ != nullptr) on_device_->clear();
   samples_->packed.clear();
   loss_sum_ = 0;
   start_ = core::default_environment().now();
