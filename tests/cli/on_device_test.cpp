@@ -206,6 +206,54 @@ TEST_F(LayersOnDevice, TrainFollowsTheCpu) {
   EXPECT_NE(device.at("first_losses"), cpu.at("first_losses"));  // it did compute there
   EXPECT_EQ(trained({"--device", "cuda"}, "auto").at("first_losses"), device.at("first_losses"));
   expect_near(trained({"--device", "cuda", "--ranks", "2"}, "device"), cpu);
+  // Ranks with unequal shares of a batch, which multiply their gradients there.
+  expect_near(trained({"--device", "cuda", "--ranks", "3"}, "device"), cpu);
+}
+
+// Of most steps nobody asks for the loss.
+TEST_F(LayersOnDevice, TheLossThatIsAskedForChangesNothing) {
+  const Scratch folder;
+  const auto trained_by_16 = [](const std::string& layers, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{
+        "train",    "--format", "criteo",         "--data", data_->path("log.tsv"),
+        "--batch",  "16",       "--threads",      "1",      "--json",
+        "--device", "cuda",     "--dense-device", layers};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.json();
+  };
+  const nlohmann::json device = trained_by_16("device", {});
+  EXPECT_GT(device.at("train_samples").get<int64_t>(),
+            16 * 52);  // more than the first losses, and a window
+  const nlohmann::json saved =
+      trained_by_16("device", {"--save", folder.path("model"), "--save-every", "3"});
+  for (const char* number : {"first_losses", "test_auc", "test_ne"}) {
+    EXPECT_EQ(saved.at(number), device.at(number)) << number;
+  }
+  const nlohmann::json cpu = trained_by_16("cpu", {});
+  EXPECT_EQ(device.at("first_losses").size(), 20U);
+  expect_near(device, cpu);
+  EXPECT_NEAR(device.at("test_ne").get<double>(), cpu.at("test_ne").get<double>(), 1e-3);
+}
+
+TEST_F(LayersOnDevice, AModelThatDivergedIsNoticed) {
+  const Scratch folder;
+  std::vector<std::string> arguments{
+      "train",    "--format", "criteo",         "--data", data_->path("log.tsv"),
+      "--device", "cuda",     "--dense-device", "device"};
+  std::vector<std::string> fast = arguments;
+  fast.insert(fast.end(), {"--dense-optimizer", "sgd", "--dense-learning-rate", "1e30", "--save",
+                           folder.path("model"), "--save-every", "1"});
+  const Finished diverged = run(fast);
+  EXPECT_EQ(diverged.exit_code, 1);
+  EXPECT_NE(diverged.err.find("has diverged: behind step "), std::string::npos) << diverged.err;
+  // By the metrics of a test, which asks for no loss.
+  arguments.insert(arguments.end(), {"--load", folder.path("model"), "--epochs", "0"});
+  const Finished tested = run(arguments);
+  EXPECT_EQ(tested.exit_code, 1);
+  EXPECT_NE(tested.err.find("has diverged: behind step 0 the loss is nan"), std::string::npos)
+      << tested.err;
 }
 
 TEST_F(LayersOnDevice, BenchDenseTrainsThere) {

@@ -20,6 +20,12 @@ class Floats {
     if (memory_) return memory_->matrix(SHARDREC_FLOAT32, rows, columns);
     return {floats_.data(), rows, columns};
   }
+  // The same of one dimension.
+  Vector vector(int64_t length) {
+    grow(length);
+    if (memory_) return memory_->vector(SHARDREC_FLOAT32, length);
+    return {floats_.data(), static_cast<size_t>(length)};
+  }
 
  private:
   void grow(int64_t count) {

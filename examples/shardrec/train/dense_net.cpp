@@ -1,7 +1,6 @@
 // The dense half as two stacks of layers, an interaction and their data-parallel gradients.
 #include "train/dense_net.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -70,7 +69,8 @@ void load_parameters(const std::string& path, Mlp& stack) {
 
 DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int64_t dense_columns,
                    int64_t features)
-    : dense_columns_(dense_columns),
+    : is_on_device_(device >= 0),
+      dense_columns_(dense_columns),
       features_(features),
       dim_(options.dim),
       bottom_(make_stack(options, device, 0, dense_columns, options.bottom, dim_)),
@@ -82,40 +82,65 @@ DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int6
       crossed_(device),
       bottom_gradient_(device),
       crossed_gradient_(device),
-      embedding_gradient_(device) {
+      embedding_gradient_(device),
+      logits_(device),
+      probabilities_(device),
+      logit_gradient_(device),
+      shared_gradient_(device) {
   ddp_.add("stop", Vector(&stop_parameter_, 1), Vector(&stop_, 1));
   ddp_.add("bottom", bottom_);
   ddp_.add("top", top_);
   ddp_.commit();
+  if (!is_on_device_ || comm.size() == 1) return;
+  share_layer_.emplace(1, interaction_options(options, device));
+  share_layer_->add_linear(1, SHARDREC_ACTIVATION_NONE);
+  set(share_layer_->parameter(0).value, {share_});
+  set(share_layer_->parameter(1).value, {0});
 }
 
-double DenseNet::forward(int64_t size, std::span<const float> dense, const Matrix& embeddings,
-                         std::span<const float> labels) {
+std::optional<double> DenseNet::forward(int64_t size, std::span<const float> dense,
+                                        const Matrix& embeddings, std::span<const float> labels,
+                                        bool wants_loss) {
   size_ = size;
-  const auto samples = static_cast<size_t>(size);
-  for (std::vector<float>* floats : {&logits_, &probabilities_, &logit_gradient_}) {
-    floats->resize(std::max(floats->size(), samples));
-  }
   const Matrix bottom_out = bottom_out_.matrix(size, dim_);
   const Matrix crossed = crossed_.matrix(size, interaction_columns_);
   bottom_.forward({dense.data(), size, dense_columns_}, bottom_out);
   interaction_.forward(bottom_out, embeddings, crossed);
-  top_.forward(crossed, {logits_.data(), size, 1});
+  top_.forward(crossed, logits_.matrix(size, 1));
 
-  const double mean_loss =
-      bce_with_logits({logits_.data(), samples}, labels.first(samples),
-                      {probabilities_.data(), samples}, {logit_gradient_.data(), samples});
-  return mean_loss * static_cast<double>(size);
+  const Vector logits = logits_.vector(size), probabilities = probabilities_.vector(size),
+               gradient = logit_gradient_.vector(size);
+  const Vector own_labels(labels.first(static_cast<size_t>(size)));
+  if (is_on_device_ && !wants_loss) {
+    enqueue_bce_with_logits(top_, logits, own_labels, probabilities, gradient);
+    return std::nullopt;
+  }
+  const double mean = bce_with_logits(top_, logits, own_labels, probabilities, gradient);
+  return mean * static_cast<double>(size);
+}
+
+Matrix DenseNet::shared_logit_gradient(int64_t global) {
+  const auto share = static_cast<float>(static_cast<double>(size_) / static_cast<double>(global));
+  const Matrix gradient = logit_gradient_.matrix(size_, 1);
+  if (share == 1) return gradient;
+  if (!share_layer_) {
+    auto* const floats = static_cast<float*>(gradient.get()->data);
+    for (int64_t i = 0; i < size_; ++i) floats[i] *= share;
+    return gradient;
+  }
+  if (share_ != share) {
+    set(share_layer_->parameter(0).value, {share});
+    share_ = share;
+  }
+  const Matrix shared = shared_gradient_.matrix(size_, 1);
+  share_layer_->forward(gradient, shared);
+  return shared;
 }
 
 void DenseNet::backward_top(int64_t global) {
   ddp_.begin();
-  // The loss gave the gradient of the mean over this rank's samples.
-  const auto share = static_cast<float>(static_cast<double>(size_) / static_cast<double>(global));
-  for (int64_t i = 0; i < size_; ++i) logit_gradient_[static_cast<size_t>(i)] *= share;
-
   const Matrix crossed = crossed_gradient_.matrix(size_, interaction_columns_);
-  top_.backward({logit_gradient_.data(), size_, 1}, crossed);
+  top_.backward(shared_logit_gradient(global), crossed);
   interaction_.backward(crossed, bottom_gradient_.matrix(size_, dim_), embedding_gradient());
 }
 

@@ -4,17 +4,18 @@
 // Biases start at 0, the bottom stack ends without an activation: its vector meets those of the
 // tables in dot products.
 //
-// On a device, the vectors between the layers are there; the loss is the host's.
+// On a device, the vectors between the layers and the loss are there, and calls do not wait for it but for a loss that is
+// asked for.
 //
 // One step: forward, backward_top, backward_bottom, from which on gradients travel, wait (collective),
 // step. Buffers grow to the largest batch seen.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <shardrec/shardrec.hpp>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "data/floats.h"
 #include "train/train_options.h"
@@ -27,13 +28,13 @@ class DenseNet {
   DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int64_t dense_columns,
            int64_t features);
 
-  // `embeddings`: [size, features * dim], on the device or here. Returns the summed loss of this rank's
-  // samples in nats. What is passed must stay until backward.
-  double forward(int64_t size, std::span<const float> dense, const Matrix& embeddings,
-                 std::span<const float> labels);
-  [[nodiscard]] std::span<const float> probabilities() const {
-    return std::span(probabilities_).first(static_cast<size_t>(size_));
-  }
+  // `embeddings`: [size, features * dim], on the device or here. What is passed must stay until backward. Returns the
+  // summed loss of this rank's samples in nats, on a device only where it is wanted: the host waits for it.
+  std::optional<double> forward(int64_t size, std::span<const float> dense,
+                                const Matrix& embeddings, std::span<const float> labels,
+                                bool wants_loss);
+  // Of the last forward, on the device or here.
+  [[nodiscard]] Vector probabilities() { return probabilities_.vector(size_); }
 
   // The backward of the mean loss over a global batch of `global` samples, down to the interaction:
   // afterwards embedding_gradient() is there, [size, features * dim], and stays until the next one.
@@ -53,6 +54,10 @@ class DenseNet {
   void load_format_1(const std::string& directory);
 
  private:
+  // The gradient of the mean over this rank's samples becomes that of its share of the global batch.
+  Matrix shared_logit_gradient(int64_t global);
+
+  bool is_on_device_;
   int64_t dense_columns_;
   int64_t features_;
   int64_t dim_;
@@ -66,7 +71,11 @@ class DenseNet {
   Ddp ddp_;
   Floats bottom_out_, crossed_;
   Floats bottom_gradient_, crossed_gradient_, embedding_gradient_;
-  std::vector<float> logits_, probabilities_, logit_gradient_;
+  Floats logits_, probabilities_, logit_gradient_;
+  // On a device and with several ranks: a layer of one weight, this rank's share, which multiplies gradients there.
+  std::optional<Mlp> share_layer_;
+  float share_ = 1;  // that weight
+  Floats shared_gradient_;
 };
 
 }  // namespace shardrec::cli

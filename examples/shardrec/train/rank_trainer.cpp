@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "command/interrupt.h"
 #include "command/long_work.h"
@@ -41,6 +42,13 @@ int64_t layers_device(const TrainOptions& options, int rank) {
   return options.layers_on_device ? options.tables_on.device_of(group_of(options), rank) : -1;
 }
 
+// Of samples that layers on the device, or here, have.
+Metrics make_metrics(Comm& comm, const TrainOptions& options, int64_t device) {
+  MetricsOptions metrics;
+  metrics.device(device).device_wait(options.device_wait);
+  return Metrics(comm, metrics);
+}
+
 }  // namespace
 
 RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, const Schema& schema,
@@ -54,13 +62,14 @@ RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, cons
       own_feed_(in_processes(options.engine)),
       schema_(schema),
       width_(static_cast<int64_t>(schema.features.size()) * options.dim),
+      layers_on_device_(options.layers_on_device),
       net_(comm, options, layers_device(options, rank), schema.dense_columns,
            static_cast<int64_t>(schema.features.size())),
       collection_(make_tables(comm, rank, options, model, plan, mesh)),
       slots_{Slot(collection_, layers_device(options, rank)),
              Slot(collection_, layers_device(options, rank))},
-      window_(comm),
-      test_(comm),
+      window_(make_metrics(comm, options, layers_device(options, rank))),
+      test_(make_metrics(comm, options, layers_device(options, rank))),
       window_steps_(options.progress_every == 0 ? kReportSteps
                                                 : std::min(kReportSteps, options.progress_every)) {
   // A device's clock starts when a time is read: the report has those of all steps.
@@ -101,15 +110,21 @@ void RankTrainer::forward(Slot& slot) {
   slot.lookup.forward(0, slot.pooled.matrix(slot.packed.size, width_));
 }
 
-double RankTrainer::dense_forward(Slot& slot, Metrics& metrics) {
+std::optional<double> RankTrainer::dense_forward(Slot& slot, Metrics& metrics, bool wants_loss) {
   times_.enter(Phase::kDenseForward);
-  const double loss =
+  const std::optional<double> loss =
       net_.forward(slot.packed.size, slot.packed.dense,
-                   slot.pooled.matrix(slot.packed.size, width_), slot.packed.labels);
-  if (!std::isfinite(loss)) refuse(loss);
+                   slot.pooled.matrix(slot.packed.size, width_), slot.packed.labels, wants_loss);
+  if (loss && !std::isfinite(*loss)) refuse(*loss);
   times_.enter(Phase::kMetrics);
   metrics.update(net_.probabilities(), slot.packed.labels);
   return loss;
+}
+
+// A loss says whether the weights behind the step before are good: before they are saved, and behind that.
+bool RankTrainer::wants_loss(const Saving& saving) const {
+  return first_losses_.size() < kFirstLosses || position_.steps == saved_steps_[0] ||
+         (saving.every > 0 && (position_.steps + 1) % saving.every == 0);
 }
 
 void RankTrainer::refuse(double loss) const {
@@ -128,13 +143,14 @@ void RankTrainer::refuse(double loss) const {
   throw UserError(text);
 }
 
-void RankTrainer::step(Slot& slot) {
-  const double loss = dense_forward(slot, window_);
-  if (first_losses_.size() < kFirstLosses) {
-    first_losses_.push_back(loss / static_cast<double>(slot.global()));
+void RankTrainer::step(Slot& slot, bool wants_loss, const std::function<void()>& fetch_next) {
+  const std::optional<double> loss = dense_forward(slot, window_, wants_loss);
+  if (loss && first_losses_.size() < kFirstLosses) {
+    first_losses_.push_back(*loss / static_cast<double>(slot.global()));
   }
   times_.enter(Phase::kDenseBackward);
   net_.backward_top(slot.global());
+  if (layers_on_device_) fetch_next();
   times_.enter(Phase::kBackward);
   slot.lookup.set_gradient(0, net_.embedding_gradient());
   slot.lookup.send_gradients();
@@ -173,12 +189,15 @@ void RankTrainer::train(BatchFeed& feed, int64_t epoch, const std::string& title
   size_t now = 0;
   int64_t steps = 0;
   bool more = go_on() && fetch(slots_[now], reader, unit(Split::kTrain));
+  const auto fetch_next = [&] {
+    more = !stopped_ && fetch(slots_[now], reader, unit(Split::kTrain));
+  };
   while (more) {
     Slot& slot = slots_[now];
     forward(slot);
     now = 1 - now;
-    more = !stopped_ && fetch(slots_[now], reader, unit(Split::kTrain));
-    step(slot);
+    if (!layers_on_device_) fetch_next();
+    step(slot, wants_loss(saving), fetch_next);
     ++steps;
     times_.enter(Phase::kMetrics);
     if (++steps_in_window_ == window_steps_) end_window();
@@ -247,7 +266,7 @@ Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions, Prog
     forward(slot);
     now = 1 - now;
     more = next();
-    dense_forward(slot, test_);
+    dense_forward(slot, test_, false);
     if (writes_predictions_) write(slot, predictions);
     samples += slot.global();
     state.fraction = slot.batch->fraction;
@@ -266,15 +285,21 @@ Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions, Prog
 // own.
 void RankTrainer::write(const Slot& slot, PredictionFile& predictions) {
   std::vector<float> all(static_cast<size_t>(slot.global()), 0.0F);
-  const auto own = net_.probabilities();
-  std::copy(own.begin(), own.end(), all.begin() + slot.slice.first);
+  const Vector own = net_.probabilities();
+  copy(Vector(all.data() + slot.slice.first, static_cast<size_t>(own.elements())), own);
   comm_.all_reduce(all);
   if (rank_ == 0) predictions.add(slot.batch->samples, all);
 }
 
 // Of the samples since the last call. Collective.
 Quality RankTrainer::quality(Metrics& metrics) {
-  metrics.compute();
+  try {
+    metrics.compute();
+  } catch (const Error& error) {
+    // Labels are 0 or 1: it is a probability.
+    if (error.status() != SHARDREC_INVALID_ARGUMENT) throw;
+    refuse(std::numeric_limits<double>::quiet_NaN());
+  }
   Quality result;
   const auto auc = metrics.find_metric(SHARDREC_METRIC_AUC);
   const auto entropy = metrics.find_metric(SHARDREC_METRIC_NE);

@@ -6,6 +6,10 @@
 // backward of the top layers, whose gradients of the embeddings leave at once, backward of the bottom
 // layers, tables' backward while the dense gradients travel, dense step. begin reads no weights, so that
 // overlapping changes no number.
+//
+// With layers on a device, the next batch is fetched behind the backward of the top layers: while the device computes
+// them, the host packs it, and begin waits for the tables alone. The loss, for which the host waits, is asked for in the
+// first steps, which keep it, and around checkpoints; elsewhere the metrics of a window notice one that is NaN.
 #pragma once
 
 #include <array>
@@ -113,11 +117,15 @@ class RankTrainer {
   bool fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit);
   bool go_on();  // collective between processes
   void forward(Slot& slot);
-  // Throws UserError where the loss is no number.
-  double dense_forward(Slot& slot, Metrics& metrics);
+  // Returns the summed loss, on a device only where it is wanted. Throws UserError where it is no finite number.
+  std::optional<double> dense_forward(Slot& slot, Metrics& metrics, bool wants_loss);
+  // Is the next step one whose loss the host asks the device for?
+  [[nodiscard]] bool wants_loss(const Saving& saving) const;
   [[noreturn]] void refuse(double loss) const;
-  void step(Slot& slot);
+  // fetch_next: called where layers are on a device.
+  void step(Slot& slot, bool wants_loss, const std::function<void()>& fetch_next);
   void write(const Slot& slot, PredictionFile& predictions);
+  // Throws UserError where a probability is NaN.
   Quality quality(Metrics& metrics);
   void average();
   // Ends the window of steps: takes their loss and quality. Collective.
@@ -136,6 +144,7 @@ class RankTrainer {
   bool stopped_ = false;
   const Schema& schema_;
   int64_t width_ = 0;  // columns of the pooled output
+  bool layers_on_device_;
   DenseNet net_;
   Collection collection_;
   std::array<Slot, 2> slots_;
