@@ -67,6 +67,12 @@ func (m *Mlp) Backward(outputGradient, inputGradient Tensor) error {
 	return capi.Mlp_backward(m.raw(), outputGradient.raw, inputGradient.raw)
 }
 
+// EnqueueBceWithLogits is BceWithLogits without the loss, for which the host would wait where the stack is on a device: a
+// label outside 0 .. 1 is told by the next call that has it. The zero Tensor: probabilities or gradient are not wanted.
+func EnqueueBceWithLogits(stack *Mlp, logits, labels, probabilities, gradient Tensor) error {
+	return capi.Bce_with_logits(rawOf(stack), logits.raw, labels.raw, probabilities.raw, gradient.raw, nil)
+}
+
 // Parameter is a parameter and its gradient.
 func (m *Mlp) Parameter(index int) (value, gradient View, err error) {
 	var values, gradients capi.View

@@ -172,3 +172,49 @@ func TestAStackOnADevice(t *testing.T) {
 	_, err := NewMlp(inputs, new(MlpOptions).Device(99))
 	refusedWith(t, StatusInvalidArgument, "device 99 does not exist", err)
 }
+
+// The loss where a stack is, and metrics, with tensors there and here: the bits of the CPU.
+func TestLossAndMetricsOnADevice(t *testing.T) {
+	memory, err := NewMemory(DeviceTypeCuda, 0, 1024)
+	if err != nil {
+		ok(t, os.Getenv("SHARDREC_TEST_DEVICE") == "", err)
+		t.Skip("no device: ", err)
+	}
+	defer memory.Close()
+	logits, labels := []float32{0.5, -2, 3, 0, -1}, []float32{1, 0, 1, 0, 1}
+	p, g := make([]float32, 5), make([]float32, 5)
+	loss := must(BceWithLogits(nil, Vector(logits), Vector(labels), Vector(p), Vector(g)))
+	cpu := must(NewMetrics(nil, nil))
+	defer cpu.Close()
+	must(0, errors.Join(cpu.Update(Vector(p), Vector(labels)), cpu.Compute()))
+
+	stack := must(NewMlp(1, new(MlpOptions).Device(0)))
+	defer stack.Close()
+	metrics := must(NewMetrics(nil, new(MetricsOptions).Device(0)))
+	defer metrics.Close()
+	at := func(i int) Tensor { return must(memory.Tensor(256*i, DtypeFloat32, 5)) }
+	must(0, TensorCopy(at(0), Vector(logits), 0))
+	deviceLoss := must(BceWithLogits(stack, at(0), Vector(labels), at(1), Tensor{}))
+	ok(t, deviceLoss == loss, deviceLoss, loss)
+	must(0, errors.Join(EnqueueBceWithLogits(stack, at(0), Vector(labels), Tensor{}, at(2)), metrics.Update(at(1), Vector(labels)), metrics.Compute()))
+	found := make([]float32, 5)
+	must(0, TensorCopy(Vector(found), at(1), 0))
+	ok(t, slices.Equal(found, p), found, p)
+	must(0, TensorCopy(Vector(found), at(2), 0))
+	ok(t, slices.Equal(found, g), found, g)
+	for _, metric := range []Metric{MetricAuc, MetricLoss, MetricSamples} {
+		ok(t, must(metrics.Get(metric)) == must(cpu.Get(metric)), metric)
+	}
+
+	// A wrong label is told by the next call that has the loss; a wrong sample by Compute.
+	wrong := Vector([]float32{1, 0, 2, 0, 1})
+	must(0, EnqueueBceWithLogits(stack, at(0), wrong, at(1), Tensor{}))
+	_, err = BceWithLogits(stack, at(0), Vector(labels), Tensor{}, Tensor{})
+	refusedWith(t, StatusInvalidArgument, "the label at position 2", err)
+	must(0, metrics.Update(at(1), wrong))
+	refusedWith(t, StatusInvalidArgument, "the label at position 7", metrics.Compute())
+	_, err = BceWithLogits(nil, at(0), Vector(labels), Tensor{}, Tensor{})
+	refusedWith(t, StatusUnsupported, "on a CUDA device", err)
+	_, err = NewMetrics(nil, new(MetricsOptions).Device(99))
+	refusedWith(t, StatusInvalidArgument, "device 99 does not exist", err)
+}

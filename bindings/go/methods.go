@@ -1659,14 +1659,23 @@ func (i *Interaction) Outputs() (int, error) {
 //
 // Sigmoid and binary cross-entropy, averaged over the batch, on the CPU or where a stack is.
 // stack: none, or one on the CPU: on the CPU. A stack on a device: there, in the order of its stream;
-// matrices may each be on that device or on the CPU.
+// matrices may each be on that device or on the CPU. The bits are the same.
 // logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, [batch] or [batch, 1];
 // probabilities and gradient may be none. gradient = (sigmoid(logit) - label) / batch.
-// out_loss: the mean in nats (0 for an empty batch). Errors: [ErrInvalidArgument] (also: a
-// label outside 0 .. 1, with its position). Any thread. Since 0.1.
+// out_loss: the mean in nats (0 for an empty batch), for which the call waits on a device.
+// The loss of a logit z is max(z, 0) - z * label + log(1 + exp(-|z|)), in float64, with exp and log of the
+// library's own, whose errors are below 1 unit in the last place. The sum: the losses of 256 consecutive
+// samples, absent ones 0, are added up as a tree: i + 128 to i, then + 64, and so on to + 1. The sums of
+// these blocks have 256 lanes: that of block b is added to lane b mod 256, from 0 and by ascending b; then
+// the same tree over lanes.
+// A label outside 0 .. 1 is [ErrInvalidArgument] with its position, and nothing was written. A device notices
+// it, too, but what was asked for is written, and the next call with out_loss for the stack, which may be
+// the same one, returns the error: the position is the first one since the last such call, each in its own
+// batch.
+// Errors: [ErrInvalidArgument]; of the stack [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrOutOfMemory], [ErrDeviceError]. Any
+// thread, a stack by one at a time. Since 0.1.
 func BceWithLogits(stack *Mlp, logits Tensor, labels Tensor, probabilities Tensor, gradient Tensor) (float64, error) {
 	var outLoss float64
-	l.raw().Keep(stack)
 	err := capi.Bce_with_logits(rawOf(stack), logits.raw, labels.raw, probabilities.raw, gradient.raw, &outLoss)
 	return outLoss, err
 }
@@ -2099,8 +2108,8 @@ type Metrics struct{ handle }
 
 // NewMetrics is shardrec_metrics_create.
 //
-// Makes an empty metric; its clock starts. comm: nil for this rank alone. options: kind METRICS or nil.
-// Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
+// Makes an empty metric; its clock starts. comm: nil for this rank alone. options: kind METRICS or nil. Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]; on a
+// device [ErrUnsupported] (no CUDA plug-in), [ErrDeviceError]. Since 0.1.
 func NewMetrics(comm *Comm, options *MetricsOptions) (*Metrics, error) {
 	return opened[Metrics](capi.Metrics_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Metrics_create(rawOf(comm), made, out) })
@@ -2111,7 +2120,8 @@ func NewMetrics(comm *Comm, options *MetricsOptions) (*Metrics, error) {
 //
 // Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, [batch] or [batch, 1].
 // Keeps 4 bytes a sample (12 during compute). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]
-// (with the position), [ErrOutOfMemory]. Since 0.1.
+// (with the position; nothing was added. Values that a device has are looked at there, and compute tells),
+// [ErrOutOfMemory], [ErrDeviceError]. Since 0.1.
 func (m *Metrics) Update(probabilities Tensor, labels Tensor) error {
 	return capi.Metrics_update(m.raw(), probabilities.raw, labels.raw)
 }
@@ -2119,8 +2129,10 @@ func (m *Metrics) Update(probabilities Tensor, labels Tensor) error {
 // Compute is shardrec_metrics_compute.
 //
 // Computes the metrics over all ranks' samples; every rank gets the same bits. Collective, blocking
-// (step deadline) unless made without a communicator. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
-// [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// (step deadline) unless made without a communicator. Of metrics on a device, waits for it; where the device
+// noticed a wrong value, this is [ErrInvalidArgument] on all ranks until the rank that has it calls reset, with
+// that rank, and the sample's position since create or reset. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidArgument], [ErrOutOfMemory], [ErrDeviceError], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (m *Metrics) Compute() error {
 	return capi.Metrics_compute(m.raw())
 }

@@ -73,7 +73,7 @@ def write(docs, method):
                       f"\treturn opened[{made}](capi.{made}_destroy, func(out *uintptr) error {{ return {text} }}"
                       + "".join(f", {p}" for p in parents) + ")", "}"]
     text = wrapped(method, f"{function}({', '.join(ordered + ['&' + out_name(o) for o in method.outs])})")
-    keeps = [f"\t{receiver}.raw().Keep({local(a.name)})" for a in method.args if a.kind == "handle"]
+    keeps = [f"\t{receiver}.raw().Keep({local(a.name)})" for a in method.args if a.kind == "handle" and method.self_arg]
     if method.function == "trace_stop":
         return out + [f"{head}{name}() {{ {text} }}"]
     if not method.outs:

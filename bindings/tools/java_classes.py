@@ -146,7 +146,7 @@ def member(method, words):
         made = f"Outs.{ARRAYS[o.kind].upper()}.get()" if kept else f"new {ARRAYS[o.kind]}[1]"
         lines.append(f"    {ARRAYS[o.kind]}[] {local(o)} = {made};")
     lines.append(f"    {call(method, 'this')};")
-    lines += [f"    keep({camel(a.name.split('_'))});" for a in method.args if a.kind == "handle"]
+    lines += [f"    keep({camel(a.name.split('_'))});" for a in method.args if a.kind == "handle" and method.self_arg]
     if many:
         lines.append(f"    return new {record}({', '.join(value_of(o) for o in method.outs)});")
     elif method.outs:

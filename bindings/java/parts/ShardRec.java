@@ -55,6 +55,21 @@
   }
 
   /**
+   * {@link #bceWithLogits} without the loss, for which the host would wait where the stack is on a device: a label
+   * outside 0 .. 1 is told by the next call that has it.
+   *
+   * @param stack where it is computed; null: on the CPU
+   * @param logits [batch] or [batch, 1]
+   * @param labels 0 .. 1
+   * @param probabilities null: not wanted
+   * @param gradient null: not wanted
+   */
+  public static void enqueueBceWithLogits(@Nullable Mlp stack, Tensor logits, Tensor labels,
+      @Nullable Tensor probabilities, @Nullable Tensor gradient) {
+    Capi.bce_with_logits(stack, logits, labels, probabilities, gradient, null);
+  }
+
+  /**
    * Takes the oldest message of the library's log.
    *
    * @param timeoutMilliseconds to wait for one; 0: does not wait

@@ -115,7 +115,7 @@ func TestOutParametersOfEveryKind(t *testing.T) {
 
 func TestTensorsCrossWithShapeAndStride(t *testing.T) {
 	logits, labels, gradient, loss := make([]float32, 4), []float32{1, 0, 0, 1}, make([]float32, 4), 0.0
-	check(t, Bce_with_logits(vector(logits), matrix(labels, 4, 1, 1), Tensor{}, vector(gradient), &loss))
+	check(t, Bce_with_logits(nil, vector(logits), matrix(labels, 4, 1, 1), Tensor{}, vector(gradient), &loss))
 	if math.Abs(loss-math.Ln2) > 1e-6 || gradient[0] != -0.125 || gradient[1] != 0.125 {
 		t.Error(loss, gradient)
 	}

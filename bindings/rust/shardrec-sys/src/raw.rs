@@ -2485,11 +2485,21 @@ extern "C" {
     pub fn shardrec_interaction_backward(interaction: *mut shardrec_interaction, output_gradient: *const shardrec_tensor, dense_gradient: *const shardrec_tensor, embedding_gradient: *const shardrec_tensor) -> shardrec_status;
     /// Sigmoid and binary cross-entropy, averaged over the batch, on the CPU or where a stack is.
     /// stack: NULL, or one on the CPU: on the CPU. A stack on a device: there, in the order of its stream;
-    /// matrices may each be on that device or on the CPU.
+    /// matrices may each be on that device or on the CPU. The bits are the same.
     /// logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, \[batch\] or \[batch, 1\];
     /// probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
-    /// out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
-    /// label outside 0 .. 1, with its position). Any thread. Since 0.1.
+    /// out_loss: the mean in nats (0 for an empty batch), for which the call waits on a device; may be NULL.
+    /// The loss of a logit z is max(z, 0) - z \* label + log(1 + exp(-|z|)), in float64, with exp and log of the
+    /// library's own, whose errors are below 1 unit in the last place. The sum: the losses of 256 consecutive
+    /// samples, absent ones 0, are added up as a tree: i + 128 to i, then + 64, and so on to + 1. The sums of
+    /// these blocks have 256 lanes: that of block b is added to lane b mod 256, from 0 and by ascending b; then
+    /// the same tree over lanes.
+    /// A label outside 0 .. 1 is INVALID_ARGUMENT with its position, and nothing was written. A device notices
+    /// it, too, but what was asked for is written, and the next call with out_loss for the stack, which may be
+    /// the same one, returns the error: the position is the first one since the last such call, each in its own
+    /// batch.
+    /// Errors: INVALID_ARGUMENT; of the stack INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY, DEVICE_ERROR. Any
+    /// thread, a stack by one at a time. Since 0.1.
     pub fn shardrec_bce_with_logits(stack: *mut shardrec_mlp, logits: *const shardrec_tensor, labels: *const shardrec_tensor, probabilities: *const shardrec_tensor, gradient: *const shardrec_tensor, out_loss: *mut f64) -> shardrec_status;
     /// Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
     /// comm: the ranks that commit, open and load together; for collections on a mesh the communicator
@@ -2765,18 +2775,21 @@ extern "C" {
     /// missing: the sentence says why). Since 0.1.
     pub fn shardrec_scorer_predict(scorer: *const shardrec_scorer, batch: *const shardrec_batch, dense: *const shardrec_tensor, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
     /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. options: kind METRICS or NULL. out:
-    /// owned by the caller.
-    /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    /// owned by the caller. Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY; on a
+    /// device UNSUPPORTED (no CUDA plug-in), DEVICE_ERROR. Since 0.1.
     pub fn shardrec_metrics_create(comm: *mut shardrec_comm, options: *const shardrec_options, out: *mut *mut shardrec_metrics) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_metrics_destroy(metrics: *mut *mut shardrec_metrics);
     /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].
     /// Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
-    /// (with the position), OUT_OF_MEMORY. Since 0.1.
+    /// (with the position; nothing was added. Values that a device has are looked at there, and compute tells),
+    /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn shardrec_metrics_update(metrics: *mut shardrec_metrics, probabilities: *const shardrec_tensor, labels: *const shardrec_tensor) -> shardrec_status;
     /// Computes the metrics over all ranks' samples; every rank gets the same bits. Collective, blocking
-    /// (step deadline) unless made without a communicator. Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// (step deadline) unless made without a communicator. Of metrics on a device, waits for it; where the device
+    /// noticed a wrong value, this is INVALID_ARGUMENT on all ranks until the rank that has it calls reset, with
+    /// that rank, and the sample's position since create or reset. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE_ERROR, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_metrics_compute(metrics: *mut shardrec_metrics) -> shardrec_status;
     /// A metric of the last compute. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no compute),
     /// NOT_FOUND, INVALID_ARGUMENT. Since 0.1.

@@ -119,6 +119,35 @@ impl MlpPass<'_> {
         let _read_again = &self.input;
         check(unsafe { sys::shardrec_mlp_backward(self.mlp.0, &output_gradient.raw, input_gradient) })
     }
+
+    /// The loss of this batch where the stack is ([`bce_with_logits`](crate::bce_with_logits)).
+    pub fn bce_with_logits(
+        &self,
+        logits: View<'_>,
+        labels: View<'_>,
+        probabilities: Option<ViewMut<'_>>,
+        gradient: Option<ViewMut<'_>>,
+    ) -> Result<f64> {
+        crate::bce_with_logits(Some(&*self.mlp), logits, labels, probabilities, gradient)
+    }
+
+    /// The same without the loss, for which the host would wait where the stack is on a device: a label outside 0 .. 1 is
+    /// told by the next call that has it.
+    pub fn enqueue_bce_with_logits(
+        &self,
+        logits: View<'_>,
+        labels: View<'_>,
+        probabilities: Option<ViewMut<'_>>,
+        gradient: Option<ViewMut<'_>>,
+    ) -> Result<()> {
+        let raw =
+            |view: &Option<ViewMut<'_>>| view.as_ref().map_or(std::ptr::null(), |view| &view.raw as *const _);
+        let (probabilities, gradient) = (raw(&probabilities), raw(&gradient));
+        let loss = std::ptr::null_mut();
+        check(unsafe {
+            sys::shardrec_bce_with_logits(self.mlp.0, &logits.raw, &labels.raw, probabilities, gradient, loss)
+        })
+    }
 }
 
 /// A batch on its way through an interaction. Dropping it is evaluation.

@@ -18,7 +18,6 @@ mod log;
 mod memory;
 #[rustfmt::skip]
 mod methods;
-#[forbid(unsafe_code)]
 #[rustfmt::skip]
 mod option_types;
 mod options;

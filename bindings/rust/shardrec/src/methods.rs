@@ -91,11 +91,21 @@ pub fn set_log_level(level: LogLevel) -> Result<()> {
 
 /// Sigmoid and binary cross-entropy, averaged over the batch, on the CPU or where a stack is.
 /// stack: None, or one on the CPU: on the CPU. A stack on a device: there, in the order of its stream;
-/// matrices may each be on that device or on the CPU.
+/// matrices may each be on that device or on the CPU. The bits are the same.
 /// logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, \[batch\] or \[batch, 1\];
 /// probabilities and gradient may be None. gradient = (sigmoid(logit) - label) / batch.
-/// out_loss: the mean in nats (0 for an empty batch). Errors: INVALID_ARGUMENT (also: a
-/// label outside 0 .. 1, with its position). Any thread. Since 0.1.
+/// out_loss: the mean in nats (0 for an empty batch), for which the call waits on a device.
+/// The loss of a logit z is max(z, 0) - z \* label + log(1 + exp(-|z|)), in float64, with exp and log of the
+/// library's own, whose errors are below 1 unit in the last place. The sum: the losses of 256 consecutive
+/// samples, absent ones 0, are added up as a tree: i + 128 to i, then + 64, and so on to + 1. The sums of
+/// these blocks have 256 lanes: that of block b is added to lane b mod 256, from 0 and by ascending b; then
+/// the same tree over lanes.
+/// A label outside 0 .. 1 is INVALID_ARGUMENT with its position, and nothing was written. A device notices
+/// it, too, but what was asked for is written, and the next call with out_loss for the stack, which may be
+/// the same one, returns the error: the position is the first one since the last such call, each in its own
+/// batch.
+/// Errors: INVALID_ARGUMENT; of the stack INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY, DEVICE_ERROR. Any
+/// thread, a stack by one at a time. Since 0.1.
 pub fn bce_with_logits(stack: Option<&Mlp>, logits: View<'_>, labels: View<'_>, probabilities: Option<ViewMut<'_>>, gradient: Option<ViewMut<'_>>) -> Result<f64> {
     let mut out_loss = 0f64;
     check(unsafe { sys::shardrec_bce_with_logits(stack.map_or(std::ptr::null_mut(), |handle| handle.0), &logits.raw, &labels.raw, probabilities.as_ref().map_or(std::ptr::null(), |view| &view.raw), gradient.as_ref().map_or(std::ptr::null(), |view| &view.raw), &mut out_loss) })?;
@@ -1790,22 +1800,25 @@ impl Scorer {
 }
 
 impl Metrics {
-    /// Makes an empty metric; its clock starts. comm: None for this rank alone. options: kind METRICS or None.
-    /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    /// Makes an empty metric; its clock starts. comm: None for this rank alone. options: kind METRICS or None. Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY; on a
+    /// device UNSUPPORTED (no CUDA plug-in), DEVICE_ERROR. Since 0.1.
     pub fn new(comm: Option<&Comm>, options: Option<&MetricsOptions>) -> Result<Metrics> {
         with(options.map(|o| &o.0), |made| Metrics::made_by(|out| unsafe { sys::shardrec_metrics_create(comm.map_or(std::ptr::null_mut(), |handle| handle.0), made, out) }))
     }
 
     /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].
     /// Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
-    /// (with the position), OUT_OF_MEMORY. Since 0.1.
+    /// (with the position; nothing was added. Values that a device has are looked at there, and compute tells),
+    /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn update(&mut self, probabilities: View<'_>, labels: View<'_>) -> Result<()> {
         check(unsafe { sys::shardrec_metrics_update(self.0, &probabilities.raw, &labels.raw) })
     }
 
     /// Computes the metrics over all ranks' samples; every rank gets the same bits. Collective, blocking
-    /// (step deadline) unless made without a communicator. Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// (step deadline) unless made without a communicator. Of metrics on a device, waits for it; where the device
+    /// noticed a wrong value, this is INVALID_ARGUMENT on all ranks until the rank that has it calls reset, with
+    /// that rank, and the sample's position since create or reset. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE_ERROR, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn compute(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_metrics_compute(self.0) })
     }

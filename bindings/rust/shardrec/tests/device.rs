@@ -198,3 +198,67 @@ fn a_stack_on_a_device() {
     let nowhere = MlpOptions::new().device(99);
     assert_eq!(kind(Mlp::new(3, Some(&nowhere))), Some(ErrorKind::InvalidArgument));
 }
+
+#[test]
+fn losses_and_metrics_on_a_device() {
+    if let Err(e) = Memory::new(DeviceType::Cuda, 0, 64) {
+        assert!(std::env::var_os("SHARDREC_TEST_DEVICE").is_none(), "{e}");
+        eprintln!("skipped: {e}");
+        return;
+    }
+    let (x, labels) = ([0.5f32, -2.0, 3.0, 0.0, -1.0], [1f32, 0.0, 1.0, 0.0, 1.0]);
+    let wrong = [1f32, 0.0, 2.0, 0.0, 1.0];
+    let memory = |values: &[f32]| {
+        let mut memory = Memory::new(DeviceType::Cuda, 0, 20).unwrap();
+        copy(memory.tensor_mut(0, Dtype::Float32, &[5]).unwrap(), View::vector(values)).unwrap();
+        memory
+    };
+    fn view(memory: &Memory) -> View<'_> {
+        memory.tensor(0, Dtype::Float32, &[5]).unwrap()
+    }
+    fn view_mut(memory: &mut Memory) -> ViewMut<'_> {
+        memory.tensor_mut(0, Dtype::Float32, &[5]).unwrap()
+    }
+    let read = |memory: &Memory| {
+        let mut values = [0f32; 5];
+        copy(ViewMut::vector(&mut values), view(memory)).unwrap();
+        values
+    };
+    // One weight of 1: the logits are x.
+    let options = MlpOptions::new().device(0);
+    let mut stack = Mlp::new(1, Some(&options)).unwrap();
+    stack.add_linear(1, Activation::None).unwrap();
+    stack.set_parameter(0, &[1.0]).unwrap();
+    stack.set_parameter(1, &[0.0]).unwrap();
+    let (mut p, mut g) = ([0f32; 5], [0f32; 5]);
+    let (scores, gradients) = (ViewMut::vector(&mut p), ViewMut::vector(&mut g));
+    let loss = bce_with_logits(None, View::vector(&x), View::vector(&labels), Some(scores), Some(gradients))
+        .unwrap();
+    let mut cpu = Metrics::new(None, None).unwrap();
+    cpu.update(View::vector(&p), View::vector(&labels)).unwrap();
+    cpu.compute().unwrap();
+
+    let (mut logits, mut predicted, mut gradient) = (memory(&[0.0; 5]), memory(&[0.0; 5]), memory(&[0.0; 5]));
+    let to = logits.tensor_mut(0, Dtype::Float32, &[5, 1]).unwrap();
+    let pass = stack.forward(View::matrix(&x, 5, 1), to).unwrap();
+    let (z, y) = (view(&logits), View::vector(&labels));
+    assert_eq!(pass.bce_with_logits(z, y, Some(view_mut(&mut predicted)), None).unwrap(), loss);
+    pass.enqueue_bce_with_logits(z, y, None, Some(view_mut(&mut gradient))).unwrap();
+    assert_eq!((read(&predicted), read(&gradient)), (p, g));
+    pass.enqueue_bce_with_logits(z, View::vector(&wrong), None, None).unwrap();
+    let told = pass.bce_with_logits(z, y, None, None).unwrap_err();
+    assert_eq!((told.kind, told.position), (ErrorKind::InvalidArgument, Some(2)), "{told}");
+    pass.backward(gradient.tensor(0, Dtype::Float32, &[5, 1]).unwrap(), None).unwrap();
+
+    let mut metrics = Metrics::new(None, Some(&MetricsOptions::new().device(0))).unwrap();
+    metrics.update(view(&predicted), y).unwrap();
+    metrics.compute().unwrap();
+    for metric in [Metric::Auc, Metric::Loss, Metric::Samples] {
+        assert_eq!(metrics.get(metric).unwrap(), cpu.get(metric).unwrap());
+    }
+    metrics.update(view(&predicted), View::vector(&wrong)).unwrap();
+    assert_eq!(metrics.compute().unwrap_err().position, Some(7));
+    assert_eq!(kind(bce_with_logits(None, z, y, None, None)), Some(ErrorKind::Unsupported));
+    let nowhere = MetricsOptions::new().device(99);
+    assert_eq!(kind(Metrics::new(None, Some(&nowhere))), Some(ErrorKind::InvalidArgument));
+}

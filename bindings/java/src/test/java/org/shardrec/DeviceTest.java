@@ -28,6 +28,7 @@ public final class DeviceTest {
     misuseIsRefused(there);
     stepsAreEqual();
     stacksAreAlike();
+    lossesAreEqual();
     check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
     System.out.println("java: ok");
   }
@@ -123,6 +124,38 @@ public final class DeviceTest {
       weights.get(0, all, batch, 4 * inputs);
       return all;
     }
+  }
+
+  /** The loss where a stack is, and metrics, with tensors there and here: the bits of the CPU. */
+  static void lossesAreEqual() {
+    Tensor logits = Tensor.vector(floats(0.5f, -2, 3, 0, -1)), labels = Tensor.vector(floats(1, 0, 1, 0, 1));
+    Tensor p = Tensor.vector(Tensor.floats(5)), g = Tensor.vector(Tensor.floats(5));
+    Tensor wrong = Tensor.vector(floats(1, 0, 2, 0, 1));
+    double loss = ShardRec.bceWithLogits(null, logits, labels, p, g);
+    try (Mlp stack = new Mlp(1, new MlpOptions().device(0)); Metrics cpu = new Metrics(null, null);
+        Metrics device = new Metrics(null, new MetricsOptions().device(0)); There z = new There(logits);
+        There predicted = new There(Tensor.vector(Tensor.floats(5))); There gradient = new There(Tensor.vector(Tensor.floats(5)))) {
+      cpu.update(p, labels);
+      cpu.compute();
+      double found = ShardRec.bceWithLogits(stack, z.tensor, labels, predicted.tensor, null);
+      check(found == loss, "loss " + found + ", " + loss);
+      ShardRec.enqueueBceWithLogits(stack, z.tensor, labels, null, gradient.tensor);
+      device.update(predicted.tensor, labels);
+      device.compute();
+      predicted.fetch();
+      gradient.fetch();
+      check(Arrays.equals(predicted.here.toFloats(), p.toFloats()), "probabilities");
+      check(Arrays.equals(gradient.here.toFloats(), g.toFloats()), "gradients");
+      for (Metric metric : new Metric[] {Metric.AUC, Metric.LOSS, Metric.SAMPLES}) {
+        check(device.get(metric) == cpu.get(metric), metric + ": " + device.get(metric) + ", " + cpu.get(metric));
+      }
+      ShardRec.enqueueBceWithLogits(stack, z.tensor, wrong, null, gradient.tensor);
+      fails(Status.INVALID_ARGUMENT, "the label at position 2", () -> ShardRec.bceWithLogits(stack, z.tensor, labels, null, null));
+      device.update(predicted.tensor, wrong);
+      fails(Status.INVALID_ARGUMENT, "the label at position 7", device::compute);
+      fails(Status.UNSUPPORTED, "on a CUDA device", () -> ShardRec.bceWithLogits(null, z.tensor, labels, null, null));
+    }
+    fails(Status.INVALID_ARGUMENT, "device 99 does not exist", () -> new Metrics(null, new MetricsOptions().device(99)));
   }
 
   /** What a step leaves. */
