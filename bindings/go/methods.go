@@ -1340,7 +1340,8 @@ func (d *Ddp) SetOptimizer(options *OptimizerOptions) error {
 // size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
 // Collective, blocking (setup deadline).
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState] (twice: only this rank; no parameters: on all ranks
-// alike), [ErrInvalidArgument] and [ErrUnsupported] (of the optimizer and the flat gradient; only this rank);
+// alike), [ErrInvalidArgument] and [ErrUnsupported] (of the optimizer and the flat gradient, a hook of a set on a
+// device; only this rank), [ErrUnsupported] and [ErrDeviceError] (the device, plug-ins), which end the communicator;
 // [ErrDisagreement] (names rank and parameter, the same on all ranks); [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
 // [ErrTimeout], [ErrAborted]. Since 0.1.
 func (d *Ddp) Commit() error {
@@ -1371,9 +1372,10 @@ func (d *Ddp) Begin(sync bool) error {
 
 // MarkReady is shardrec_ddp_mark_ready.
 //
-// The gradients of parameters [first, first + count) are whole: from now to wait the host leaves them
-// alone. Does not block: below a microsecond, but for one that wakes the thread which sends a bucket. Any
-// thread. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument],
+// The gradients of parameters [first, first + count) are whole, on a device behind what the caller's stream
+// holds now: from now to wait the host leaves them alone. Does not block: below a microsecond, but for one
+// that wakes the thread which sends a bucket, and on a device, where an event is recorded, and for
+// parameters of a stack a call of the stack is waited for. Any thread. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument],
 // [ErrInvalidState] (before begin, after end, a second time in a step with sync: names the parameter;
 // those before it in the range are marked). Since 0.1.
 func (d *Ddp) MarkReady(first int, count int) error {
@@ -1393,7 +1395,8 @@ func (d *Ddp) MarkUnused(first int, count int) error {
 // End is shardrec_ddp_end.
 //
 // Ends the host's part of a step: no parameter is marked any more, and what is left is sent. Waits for nobody
-// but for a peer that has not taken the gradients of the step before yet.
+// but for a peer that has not taken the gradients of the step before yet; on a device between processes
+// without NCCL, where it is end that sends (DDP_THREAD), for the device, whose messages leave by the host.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin). Since 0.1.
 func (d *Ddp) End() error {
 	return capi.Ddp_end(d.raw())
@@ -1510,7 +1513,8 @@ func (d *Ddp) Broadcast(root int) error {
 //	"buckets[].dtype"             text: "float32", for example
 //	"buckets[].parameters", "buckets[].elements"         integer: how many are in it
 //	"buckets[].bytes_sent"        integer: to all peers
-//	"buckets[].seconds"           number: from sending to the end
+//	"buckets[].seconds"           number: from sending to the end; on a device, until what writes the
+//	                              gradients is enqueued, as in the sums of all buckets above
 //	"buckets[].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made
 //	                              +-65504 on this rank
 //
@@ -2120,7 +2124,7 @@ func NewMetrics(comm *Comm, options *MetricsOptions) (*Metrics, error) {
 //
 // Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, [batch] or [batch, 1].
 // Keeps 4 bytes a sample (12 during compute). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]
-// (with the position; nothing was added. Values that a device has are looked at there, and compute tells),
+// (with the position; nothing was added. Metrics on a device look at values there, and compute tells),
 // [ErrOutOfMemory], [ErrDeviceError]. Since 0.1.
 func (m *Metrics) Update(probabilities Tensor, labels Tensor) error {
 	return capi.Metrics_update(m.raw(), probabilities.raw, labels.raw)
@@ -2149,7 +2153,8 @@ func (m *Metrics) Get(metric Metric) (float64, error) {
 
 // Reset is shardrec_metrics_reset.
 //
-// Forgets all samples and starts the clock anew. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]. Since 0.1.
+// Forgets all samples and starts the clock anew. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; on a device
+// [ErrDeviceError]. Since 0.1.
 func (m *Metrics) Reset() error {
 	return capi.Metrics_reset(m.raw())
 }

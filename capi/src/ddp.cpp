@@ -35,6 +35,7 @@ core::FlatView flat_view_anywhere(const shardrec_tensor* tensor, const char* nam
   if (device_of(tensor) < 0) return core::flat_view(tensor, name);
   shardrec_tensor like_host = *tensor;
   like_host.device_type = SHARDREC_DEVICE_CPU;
+  like_host.device_id = 0;
   return core::flat_view(&like_host, name);
 }
 

@@ -97,6 +97,18 @@ TEST(Mlp, ForwardAndBackwardEqualTheDoubleReferenceForAllBatchSizesAndStrides) {
   }
 }
 
+// 2^24 + 1 is no float: a tile's sum of 2^24 and of ones behind it stays what it was.
+TEST(Mlp, TilesAreTwiceAsLongWhereSomeLayerIsWide) {
+  for (const int64_t outputs : {511, 512}) {  // by 512 inputs: 2^18 weights are wide
+    auto mlp = make({512, {outputs}, {false}});
+    Rows input(128, 512, 0), output(128, outputs, 0), dy(128, outputs, 0);
+    for (int64_t row = 0; row < 128; ++row) dy.view().row(row)[0] = row == 0 ? 0x1p24F : 1;
+    mlp->forward(input.view(), output.view());
+    mlp->backward(dy.view(), {});
+    EXPECT_EQ(gradients_of(*mlp, 1)[0], outputs == 512 ? 0x1p24F : 0x1p24F + 64) << outputs;
+  }
+}
+
 TEST(Mlp, LargeBatchesWhoseRowsAreCutInChunksEqualTheReference) {
   check_against_reference(kMixed, 2500, 1);
   check_against_reference(kTop, 4097, 0);

@@ -22,7 +22,8 @@
  * holds when they are marked, sums have the bits of the CPU's, and nothing is copied to the host but
  * between processes whose engine is not nccl; wait returns when gradients are written. What else is done
  * to them is enqueued: behind what the stream holds, before what the caller puts there next.
- * commit, broadcast, join, check_equal and checkpoints copy values and states through the host.
+ * commit, broadcast, join, check_equal and checkpoints copy values and states through the host; a
+ * checkpoint inside a step is INVALID_STATE there.
  *
  * Failures: a rank that does not come ends the wait of the others with PEER_FAILED or TIMEOUT, and the
  * communicator. A handle that is destroyed inside a step with sync does that too.
@@ -139,8 +140,9 @@ SHARDREC_API shardrec_status shardrec_ddp_bucket_of(const shardrec_ddp *ddp, int
 SHARDREC_API shardrec_status shardrec_ddp_begin(shardrec_ddp *ddp, SHARDREC_FLAG int32_t sync);
 
 /* The gradients of parameters [first, first + count) are whole, on a device behind what the caller's stream
- * holds now: from now to wait the host leaves them alone. Does not block: below a microsecond, but for one that wakes the thread which sends a bucket. Any
- * thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
+ * holds now: from now to wait the host leaves them alone. Does not block: below a microsecond, but for one
+ * that wakes the thread which sends a bucket, and on a device, where an event is recorded, and for
+ * parameters of a stack a call of the stack is waited for. Any thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
  * INVALID_STATE (before begin, after end, a second time in a step with sync: names the parameter;
  * those before it in the range are marked). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_mark_ready(shardrec_ddp *ddp, int32_t first,
@@ -154,7 +156,8 @@ SHARDREC_API shardrec_status shardrec_ddp_mark_unused(shardrec_ddp *ddp, int32_t
                                                       int32_t count);
 
 /* Ends the host's part of a step: no parameter is marked any more, and what is left is sent. Waits for nobody
- * but for a peer that has not taken the gradients of the step before yet.
+ * but for a peer that has not taken the gradients of the step before yet; on a device between processes
+ * without NCCL, where it is end that sends (DDP_THREAD), for the device, whose messages leave by the host.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_end(shardrec_ddp *ddp);
 
@@ -236,7 +239,8 @@ SHARDREC_API shardrec_status shardrec_ddp_broadcast(shardrec_ddp *ddp, int32_t r
  *   "buckets[].dtype"             text: "float32", for example
  *   "buckets[].parameters", "buckets[].elements"         integer: how many are in it
  *   "buckets[].bytes_sent"        integer: to all peers
- *   "buckets[].seconds"           number: from sending to the end
+ *   "buckets[].seconds"           number: from sending to the end; on a device, until what writes the
+ *                                 gradients is enqueued, as in the sums of all buckets above
  *   "buckets[].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made
  *                                 +-65504 on this rank
  * Between steps. out_text: freed by the caller

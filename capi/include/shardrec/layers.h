@@ -169,8 +169,8 @@ SHARDREC_API shardrec_status shardrec_mlp_state(const shardrec_mlp *mlp, int32_t
                                                 int32_t state, shardrec_tensor *out);
 
 /* output = stack(input). input [batch, inputs], output [batch, outputs of the last layer]; batch >=
- * 0. input must stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY,
- * INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
+ * 0. input must stay unchanged until backward, but one on the CPU of a stack on a device. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_forward(shardrec_mlp *mlp,
                                                   SHARDREC_KEPT const shardrec_tensor *input,

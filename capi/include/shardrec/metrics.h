@@ -2,7 +2,7 @@
  *
  * On a device (option DEVICE, kind METRICS) samples may each be on that device or on the CPU, and are kept
  * there until they are computed with. update takes place in the order of one stream of the caller (option
- * STREAM) and does not wait; the metrics, which the host computes, have the bits of the CPU.
+ * STREAM) and does not wait, but once per 2^24 samples, which then go to the host; the metrics, which the host computes, have the bits of the CPU.
  *
  * Thread rule: one thread at a time per handle, else BUSY.
  *
@@ -43,7 +43,7 @@ SHARDREC_API void shardrec_metrics_destroy(SHARDREC_NULLABLE shardrec_metrics **
 
 /* Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, [batch] or [batch, 1].
  * Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
- * (with the position; nothing was added. Values that a device has are looked at there, and compute tells),
+ * (with the position; nothing was added. Metrics on a device look at values there, and compute tells),
  * OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_metrics_update(shardrec_metrics *metrics,
                                                      const shardrec_tensor *probabilities,
@@ -61,7 +61,8 @@ SHARDREC_API shardrec_status shardrec_metrics_compute(shardrec_metrics *metrics)
 SHARDREC_API shardrec_status shardrec_metrics_get(const shardrec_metrics *metrics,
                                                   shardrec_metric metric, double *out);
 
-/* Forgets all samples and starts the clock anew. Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1. */
+/* Forgets all samples and starts the clock anew. Errors: INVALID_HANDLE, CLOSED, BUSY; on a device
+ * DEVICE_ERROR. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_metrics_reset(shardrec_metrics *metrics);
 
 #ifdef __cplusplus

@@ -87,10 +87,12 @@ DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int6
       probabilities_(device),
       logit_gradient_(device),
       shared_gradient_(device) {
-  ddp_.add("stop", Vector(&stop_parameter_, 1), Vector(&stop_, 1));
+  if (is_on_device_) stop_set_.emplace(comm, DdpOptions().average(false));
+  stop_set().add("stop", Vector(&stop_parameter_, 1), Vector(&stop_, 1));
   ddp_.add("bottom", bottom_);
   ddp_.add("top", top_);
   ddp_.commit();
+  if (stop_set_) stop_set_->commit();
   if (!is_on_device_ || comm.size() == 1) return;
   share_layer_.emplace(1, interaction_options(options, device));
   share_layer_->add_linear(1, SHARDREC_ACTIVATION_NONE);
@@ -139,6 +141,7 @@ Matrix DenseNet::shared_logit_gradient(int64_t global) {
 
 void DenseNet::backward_top(int64_t global) {
   ddp_.begin();
+  if (stop_set_) stop_set_->begin();
   const Matrix crossed = crossed_gradient_.matrix(size_, interaction_columns_);
   top_.backward(shared_logit_gradient(global), crossed);
   interaction_.backward(crossed, bottom_gradient_.matrix(size_, dim_), embedding_gradient());
@@ -146,13 +149,15 @@ void DenseNet::backward_top(int64_t global) {
 
 void DenseNet::backward_bottom(bool stop) {
   stop_ = stop ? 1.0F : 0.0F;
-  ddp_.mark_ready(0);
+  stop_set().mark_ready(0);
+  if (stop_set_) stop_set_->end();
   bottom_.backward(bottom_gradient_.matrix(size_, dim_));
   ddp_.end();
 }
 
 bool DenseNet::wait() {
   ddp_.wait();
+  if (stop_set_) stop_set_->wait();
   return stop_ > 0;
 }
 

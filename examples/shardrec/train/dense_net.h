@@ -5,7 +5,7 @@
 // tables in dot products.
 //
 // On a device, the vectors between the layers and the loss are there, and calls do not wait for it but for a loss that is
-// asked for.
+// asked for, and, of several ranks, in wait().
 //
 // One step: forward, backward_top, backward_bottom, from which on gradients travel, wait (collective),
 // step. Buffers grow to the largest batch seen.
@@ -54,6 +54,7 @@ class DenseNet {
   void load_format_1(const std::string& directory);
 
  private:
+  Ddp& stop_set() { return stop_set_ ? *stop_set_ : ddp_; }
   // The gradient of the mean over this rank's samples becomes that of its share of the global batch.
   Matrix shared_logit_gradient(int64_t global);
 
@@ -69,6 +70,7 @@ class DenseNet {
   float stop_parameter_ = 0;  // DDP sums gradients of parameters: that of this one is
   float stop_ = 0;            // how many ranks ask to end
   Ddp ddp_;
+  std::optional<Ddp> stop_set_;  // of stop_parameter_, where ddp_ is on a device
   Floats bottom_out_, crossed_;
   Floats bottom_gradient_, crossed_gradient_, embedding_gradient_;
   Floats logits_, probabilities_, logit_gradient_;

@@ -23,7 +23,7 @@ constexpr auto kClose = std::chrono::seconds(2);
 constexpr auto kPause = std::chrono::milliseconds(1);
 
 constexpr Operation kConnect{
-    .name = "collection_create", .kind = 2, .detail = 0, .deadline_kind = DeadlineKind::kSetup};
+    .name = "connecting by NCCL", .kind = 7, .detail = 0, .deadline_kind = DeadlineKind::kSetup};
 
 // The plug-in is loaded before anything of the device is taken.
 std::shared_ptr<Communicator> with_plugin(std::shared_ptr<Communicator> communicator) {

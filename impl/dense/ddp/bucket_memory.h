@@ -74,6 +74,8 @@ class BucketMemory {
   virtual void mark_ready(size_t bucket, size_t source, compute::cuda::host::Stream* given) = 0;
   // Operations from now on follow the marks of the bucket.
   virtual void follow_marks(size_t bucket) = 0;
+  // Operations from now on follow all that the sources' streams hold, where parameters are not marked too.
+  virtual void follow_sources() = 0;
 
   // Must all ranks take up what has come in one order, whatever has come first?
   virtual bool has_one_order() const noexcept = 0;

@@ -208,6 +208,7 @@ std::string Ddp::describe() const {
       {"option DDP_STEP_IN_BACKWARD", flag(options_.step_in_backward)},
       {"hook", hook_ != nullptr ? "set" : "not set"},
       {"place of parameters", device() == kNoDevice ? "the CPU" : "a CUDA device"},
+      {"what carries gradients between devices", carries_by_nccl() ? "NCCL" : "the library"},
       {"optimizer", steps ? std::string(plan::name_of(optimizer.kind)) : "none"},
       {"option LEARNING_RATE", number(optimizer.learning_rate)},
       {"option EPS", number(optimizer.eps)},
@@ -224,6 +225,10 @@ std::string Ddp::describe() const {
         {.name = parameter.name, .dtype = parameter.dtype, .shape = parameter.shape});
   }
   return dense::describe(options, parameters);
+}
+
+bool Ddp::carries_by_nccl() const noexcept {
+  return device() != kNoDevice && communicator_->device_bodies() == comm::DeviceBodies::kNccl;
 }
 
 // What only this rank knows; nothing has been exchanged.
@@ -401,6 +406,7 @@ void Ddp::commit() {
           hook_);
       reducer_ = std::move(reducer);
       if (options_.broadcast) broadcast(0);
+      if (device_buckets_ != nullptr) device_buckets_->wait();  // what is zero at first
     } catch (...) {
       forget_place();
       parameters_ = before;

@@ -163,6 +163,7 @@ class Ddp {
   Reducer& committed(const char* call) const;
   void require_uncommitted(const char* call) const;
   ElementOptimizer& require_optimizer(const char* call) const;
+  bool carries_by_nccl() const noexcept;
   std::string describe() const;
   void check_arguments() const;
   void require_device(const std::string& name, int32_t device) const;
@@ -173,6 +174,7 @@ class Ddp {
   void forget_place() noexcept;
   void bucket_is_done(int32_t bucket);
   void check_finite();
+  void step_on_device(ElementOptimizer& optimizer);
   // body(bytes) for all memory that is the same on all ranks, a piece at a time.
   void for_each_state(const std::function<void(std::span<std::byte>)>& body) const;
 

@@ -26,6 +26,8 @@ void Ddp::bucket_is_done(int32_t bucket) {
   const std::span<const int32_t> parameters =
       reducer_->buckets()[static_cast<size_t>(bucket)].parameters;
   if (options_.step_in_backward) {
+    // What was broken off is told before anything is stepped by it.
+    if (carries_by_nccl()) device_buckets_->wait();
     if (bucket == 0) optimizer_->begin_step();
     if (on_device_ != nullptr) {
       on_device_->step_reduced(parameters);
@@ -42,7 +44,8 @@ void Ddp::bucket_is_done(int32_t bucket) {
 
 void Ddp::fetch() {
   if (device() == kNoDevice) return;
-  committed("a call that copies what the device has");
+  constexpr const char* kCall = "a call that copies what the device has";
+  committed(kCall).require_idle(kCall);
   on_device_->fetch();
 }
 
@@ -70,14 +73,14 @@ void Ddp::wait() {
 void Ddp::check_finite() {
   skips_step_ = false;
   if (options_.non_finite == SHARDREC_NON_FINITE_ALLOW) return;
-  const std::span<const int64_t> found =
-      on_device_ == nullptr ? std::span<const int64_t>() : on_device_->non_finite();
+  std::optional<std::span<const int64_t>> on_device;  // by parameter, once they are asked for
   for (size_t p = 0; p < parameters_.size(); ++p) {
     const Parameter& parameter = parameters_[p];
     if (!reducer_->has_reduced(static_cast<int32_t>(p))) continue;
+    if (on_device_ != nullptr && !on_device) on_device = on_device_->non_finite();
     const int64_t element =
-        on_device_ != nullptr
-            ? found[p]
+        on_device
+            ? (*on_device)[p]
             : compute::first_non_finite(parameter.gradient, parameter.dtype, parameter.elements);
     if (element < 0) continue;
     ++non_finite_steps_;
@@ -227,10 +230,21 @@ void Ddp::step() {
   }
   if (skips_step_) return;
   const core::DefaultFloatMode mode;
-  if (on_device_ != nullptr) on_device_->receive();
+  if (on_device_ != nullptr) return step_on_device(optimizer);
   optimizer.begin_step();
-  if (on_device_ != nullptr) return on_device_->step(0, parameters_.size());
   optimizer.step(0, parameters_.size(), *threads_);
+}
+
+void Ddp::step_on_device(ElementOptimizer& optimizer) {
+  const int64_t steps = optimizer.steps();
+  try {
+    on_device_->receive();
+    optimizer.begin_step();
+    on_device_->step(0, parameters_.size());
+  } catch (...) {
+    optimizer.set_steps(steps);
+    throw;
+  }
 }
 
 void Ddp::set_learning_rate(double rate) {

@@ -75,7 +75,8 @@ DeviceBuckets::DeviceBuckets(const std::shared_ptr<comm::Communicator>& communic
                     .wait = place.wait,
                     .stop = stop_})),
       bodies_(stop_ == nullptr ? comm::make_carrier(*backend_)
-                               : comm::nccl::make_carrier(*backend_, communicator, stop_)),
+                               : comm::nccl::make_carrier(*backend_, communicator, stop_,
+                                                          comm::nccl::LaneSet::kOne)),
       sources_(*stream_, place.caller_stream, stacks),
       counts_(backend_->memory()) {
   constexpr int kMost = SHARDREC_CUDA_MOST_ADDENDS;
@@ -96,7 +97,6 @@ DeviceBuckets::~DeviceBuckets() {
 
 void DeviceBuckets::set_buckets(size_t buckets) {
   sources_.set_buckets(buckets);
-  buckets_ = buckets;
   counts_.resize(buckets * sizeof(uint64_t));
   device::fill(*stream_, floats(counts_), 0, static_cast<int64_t>(2 * buckets));
 }

@@ -42,6 +42,7 @@ class DeviceBuckets final : public BucketMemory {
     sources_.mark(bucket, source, given);
   }
   void follow_marks(size_t bucket) override { sources_.follow(bucket); }
+  void follow_sources() override { sources_.follow_all(); }
   bool has_one_order() const noexcept override { return true; }
   void submit() override { backend_->submit(); }
   void wait() override { backend_->wait(); }
@@ -60,7 +61,6 @@ class DeviceBuckets final : public BucketMemory {
   std::unique_ptr<comm::BodyCarrier> bodies_;
   DeviceSources sources_;
   compute::Buffer counts_;  // of saturated numbers, by bucket
-  size_t buckets_ = 0;
   compute::cuda::host::PinnedRoom read_;
 };
 

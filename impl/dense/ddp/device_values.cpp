@@ -72,7 +72,6 @@ void DeviceValues::step_one(size_t parameter, const compute::ElementUpdate& sett
 
 // Settings change from step to step: what is enqueued before and behind is launched without them.
 void DeviceValues::step(size_t first, size_t count) {
-  receive();
   buckets_.sources().follow_all();
   const compute::ElementUpdate settings = optimizer_->settings();
   buckets_.submit();
@@ -94,7 +93,12 @@ float* DeviceValues::state(size_t parameter, int state) {
 
 template <class Use>
 void DeviceValues::for_each_copy(const Use& use) {
-  std::byte* const pinned = pinned_.resize(kPieceBytes);
+  size_t most = 1;
+  for (const DeviceParameter& its : parameters_) {
+    const size_t element = std::max(core::dtype_size(its.dtype), sizeof(float));
+    most = std::max(most, static_cast<size_t>(its.elements) * element);
+  }
+  std::byte* const pinned = pinned_.resize(std::min(most, kPieceBytes));
   const auto in_pieces = [&](std::byte* there, std::byte* here, size_t bytes) {
     for (size_t at = 0; at < bytes; at += kPieceBytes) {
       use(there + at, here + at, std::min(kPieceBytes, bytes - at), pinned);

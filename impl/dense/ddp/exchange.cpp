@@ -161,8 +161,8 @@ void BucketExchange::receive(ScaleOf scale_of) {
 // What would have come back: of numbers that change nothing on their way, nothing is touched.
 void BucketExchange::take_own(const GradientScale& scale) {
   const bool changes = is_compressed() || scale.divisor != 1 || scale.factor != 1;
+  memory_.follow_marks(number_);  // what is done to gradients next is behind them
   if (!shape_.carries_gradients) return;
-  memory_.follow_marks(number_);
   begin_sums(1);
   gradients_.for_each_run(part_of(0), [&](const BucketGradients::Run& run) {
     const bool is_used = own_head_.has_gradients != 0 && used_[run.parameter] != 0;

@@ -22,6 +22,7 @@ class HostBuckets final : public BucketMemory {
   void mark_ready(size_t /*bucket*/, size_t /*source*/,
                   compute::cuda::host::Stream* /*given*/) override {}
   void follow_marks(size_t /*bucket*/) override {}
+  void follow_sources() override {}
   bool has_one_order() const noexcept override { return false; }
   void submit() override {}
   void wait() override {}

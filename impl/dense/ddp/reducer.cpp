@@ -142,7 +142,19 @@ void Reducer::settle_order(const char* call) {
   }
 }
 
+// Gradients that are not marked in the step are written too.
+void Reducer::follow_sources() {
+  try {
+    const std::lock_guard lock(drive_);
+    memory_->follow_sources();
+  } catch (...) {
+    communicator_->fail("ddp: begin");
+    throw;
+  }
+}
+
 void Reducer::start_step(bool sync, bool shadow) {
+  if (sync) follow_sources();
   // Launches are left to end() where there is nothing to hide behind.
   if (sync && options_.own_thread && buckets_.size() > 1 && !thread_.joinable()) {
     thread_ = core::start_thread([self = shared_from_this()] { self->run(); });

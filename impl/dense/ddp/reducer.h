@@ -147,6 +147,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void record_order();
   // Before every step with sync, of ranks that have joined too.
   void settle_order(const char* call);
+  void follow_sources();
   void start_step(bool sync, bool shadow);
 
   enum class Progress : uint8_t {

@@ -46,10 +46,11 @@ void DeviceLoss::clear_wrong() {
 void DeviceLoss::compute(const LossVectors& vectors, double* mean) {
   const int64_t count = vectors.logits.rows.cols;
   const int64_t blocks = (count + kLossBlock - 1) / kLossBlock;
-  if (results_.data() == nullptr) {
+  if (!is_clear_) {
     pinned_.resize(sizeof(Results));
     results_.resize(sizeof(Results));
     clear_wrong();
+    is_clear_ = true;
   }
   Stream& stream = context_.stream();
   CallerMatrices given(context_);
@@ -64,8 +65,8 @@ void DeviceLoss::compute(const LossVectors& vectors, double* mean) {
                         .wrong = &there()->wrong,
                         .count = count});
   if (mean == nullptr) {
-    given.done();
     has_untold_calls_ = true;
+    given.done();
     return;
   }
   add_up_losses(stream, sums, blocks, &there()->total);

@@ -48,6 +48,7 @@ class DeviceLoss {
   HostMatrix gradient_;
   compute::Buffer sums_;  // of blocks
   compute::Buffer results_;
+  bool is_clear_ = false;  // results_ begin with nothing wrong
   compute::cuda::host::PinnedRoom pinned_;
   bool has_untold_calls_ =
       false;  // that may have noticed a label since the last one that asked for the mean

@@ -18,6 +18,8 @@ class RoundedWeights {
  public:
   explicit RoundedWeights(Context& context) : context_(context), copies_(context.memory()) {}
 
+  // Room for so many more.
+  void reserve(size_t more) { weights_.reserve(weights_.size() + more); }
   // One more matrix [rows, cols], whose floats begin `offset` elements behind those of the stack's first parameter.
   void add(int64_t offset, int64_t rows, int64_t cols);
   // Throws OUT_OF_MEMORY.

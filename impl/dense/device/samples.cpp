@@ -14,6 +14,7 @@ namespace {
 namespace host = compute::cuda::host;
 
 constexpr int64_t kLeastPart = int64_t{1} << 16;  // samples
+constexpr size_t kPiece = size_t{1} << 20;        // samples that are copied at once
 
 PackedSample* samples_of(compute::Buffer& memory) noexcept {
   return static_cast<PackedSample*>(static_cast<void*>(memory.data()));
@@ -72,19 +73,29 @@ void DeviceSamples::add(const CallerMatrix& probabilities, const CallerMatrix& l
   given.done();
 }
 
+int64_t DeviceSamples::size() const noexcept {
+  int64_t size = 0;
+  for (const Part& part : parts_) size += part.size;
+  return size;
+}
+
 void DeviceSamples::move_to(std::vector<PackedSample>& packed) {
   const size_t before = packed.size();
-  size_t all = before;
-  for (const Part& part : parts_) all += static_cast<size_t>(part.size);
-  packed.resize(all);
+  const auto all = static_cast<size_t>(size());
+  packed.resize(before + all);
   try {
-    size_t at = before;
+    std::byte* const piece =
+        pinned_.resize(std::clamp<size_t>(all, 1, kPiece) * sizeof(PackedSample));
+    PackedSample* to = packed.data() + before;
     for (Part& part : parts_) {
-      const auto size = static_cast<size_t>(part.size);
-      if (size == 0) continue;
-      context_.stream().copy(packed.data() + at, samples_of(part.memory),
-                             size * sizeof(PackedSample));
-      at += size;
+      const auto samples = static_cast<size_t>(part.size);
+      for (size_t at = 0; at < samples; at += kPiece) {
+        const size_t count = std::min(kPiece, samples - at);
+        context_.stream().copy(piece, samples_of(part.memory) + at, count * sizeof(PackedSample));
+        context_.wait();
+        std::memcpy(to, piece, count * sizeof(PackedSample));
+        to += count;
+      }
     }
     context_.stream().copy(wrong_here_.data(), wrong_there(), sizeof(uint64_t));
     context_.wait();

@@ -26,6 +26,9 @@ class DeviceSamples {
   // CallerMatrices does.
   void add(const CallerMatrix& probabilities, const CallerMatrix& labels);
 
+  // Samples that wait for move_to().
+  int64_t size() const noexcept;
+
   // Moves all samples behind those of `packed`, and waits. Throws OUT_OF_MEMORY, DEVICE_ERROR; then `packed` is as it
   // was.
   void move_to(std::vector<PackedSample>& packed);
@@ -58,6 +61,7 @@ class DeviceSamples {
   HostMatrix labels_{context_};
   compute::Buffer wrong_memory_;
   compute::cuda::host::PinnedMemory wrong_here_;
+  compute::cuda::host::PinnedRoom pinned_;  // of move_to()
   std::vector<Part> parts_;
   size_t filling_ = 0;    // the part that the next sample comes to, if it has room
   int64_t position_ = 0;  // of the next sample, since the last clear()

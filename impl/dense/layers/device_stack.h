@@ -63,7 +63,7 @@ struct DeviceStack {
   device::HostMatrix output_gradient{context};
   device::HostMatrix input_gradient{context};
   device::DeviceLoss loss{context};
-  bool host_is_newer = true;  // its parameters have changed behind the last receive()
+  bool host_is_newer = true;         // its parameters have changed behind the last receive()
   bool weights_are_rounded = false;  // as the parameters are now
 };
 

@@ -74,6 +74,7 @@ void Mlp::add(const LayerShape& shape) {
   fetch();
   layers_.reserve(layers_.size() + 1);
   weight_gradients_.reserve(weights_of(shape, inputs).count);
+  if (device_ != nullptr) device_->rounded_weights.reserve(weights_of(shape, inputs).count);
   layers_.push_back(append_layer(
       {.shape = shape,
        .inputs = inputs,
@@ -256,10 +257,6 @@ void Mlp::set_listener(std::shared_ptr<GradientListener> listener) {
   }
   if (listener_ != nullptr && !listener_->expired()) {
     core::fail(SHARDREC_INVALID_STATE, "the stack is in a set of DDP parameters already");
-  }
-  if (device_ != nullptr) {
-    const std::lock_guard lock(device_->mutex);
-    device_->weights_are_rounded = false;  // the set may change parameters
   }
   listener_ = std::move(listener);
 }

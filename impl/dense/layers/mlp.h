@@ -206,8 +206,8 @@ class Mlp {
   bool frozen_ = false;  // forward was called
   bool has_gradients_ = false;
   bool training_ = true;
-  bool has_parameter_views_ =
-      false;  // on a device: the caller may change parameters there at any time
+  // On a device: a caller or a set of DDP parameters, which takes views too, may change parameters at any time.
+  bool has_parameter_views_ = false;
   uint64_t dropout_forwards_ = 0;
   bool drops_ = false;           // the last forward was in training
   uint32_t forward_number_ = 0;  // of the last forward, as DropoutMask has it

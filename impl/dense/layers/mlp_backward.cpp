@@ -5,11 +5,6 @@
 #include "dense/layers/mlp.h"
 
 namespace shardrec::dense {
-namespace {
-
-
-}  // namespace
-
 ElementMatrix Mlp::gradient_of(size_t layer, const ElementMatrix& last) const noexcept {
   if (layer + 1 == layers_.size()) return last;
   return kept_matrix(layers_[layer].gradients, layers_[layer].outputs);

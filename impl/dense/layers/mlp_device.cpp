@@ -81,12 +81,12 @@ ElementMatrix Mlp::rounded_on_device(const core::Matrix& from, const compute::Bu
   return rounded;
 }
 
-// Parameters that others may change at any time, a caller by its views or a set of DDP parameters, are rounded for each
+// Parameters that others may change at any time by views, callers or a set of DDP parameters, are rounded for each
 // forward.
 void Mlp::round_weights_on_device() {
   if (device_->weights_are_rounded) return;
   device_->rounded_weights.round(device_->parameters.values());
-  device_->weights_are_rounded = !has_parameter_views_ && !gradients_are_shared();
+  device_->weights_are_rounded = !has_parameter_views_;
 }
 
 void Mlp::forward_on_device(const device::CallerMatrix& input, const device::CallerMatrix& output) {

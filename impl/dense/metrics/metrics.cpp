@@ -15,6 +15,7 @@ namespace shardrec::dense {
 namespace {
 
 constexpr size_t kLimits = 64;
+constexpr int64_t kMostOnDevice = int64_t{1} << 24;  // samples: 64 MiB
 
 constexpr comm::Operation kSummaries{.name = "metrics: summaries", .kind = 1};
 constexpr comm::Operation kSamples{.name = "metrics: samples", .kind = 2};
@@ -113,6 +114,7 @@ core::DeviceSet Metrics::caller_devices() const noexcept {
 void Metrics::update(const device::CallerMatrix& probabilities,
                      const device::CallerMatrix& labels) {
   if (on_device_ != nullptr) {
+    if (on_device_->size() >= kMostOnDevice) take_from_device();
     on_device_->add(probabilities, labels);
   } else {
     update(floats_of_row(probabilities), floats_of_row(labels));

@@ -2225,14 +2225,16 @@ extern "C" {
     /// and states end. Inside a step with sync the communicator fails: PEER_FAILED on the others.
     /// Since 0.1.
     pub fn shardrec_ddp_destroy(ddp: *mut *mut shardrec_ddp);
-    /// Adds a parameter: a compact tensor of FLOAT32, FLOAT64, FLOAT16 or BFLOAT16 on the CPU, whose memory
-    /// stays the host's and in place until the handle is destroyed. It is written by commit, broadcast, join
-    /// and step only.
-    /// gradient: of the same shape and dtype, likewise in place; read and written between its mark_ready
-    /// and wait. NULL: memory of the library (shardrec_ddp_gradient), or of shardrec_ddp_set_flat_gradient.
+    /// Adds a parameter: a compact tensor of FLOAT32, FLOAT64, FLOAT16 or BFLOAT16 on the CPU or a CUDA device,
+    /// whose memory stays the host's and in place until the handle is destroyed. It is written by commit,
+    /// broadcast, join and step only.
+    /// gradient: of the same shape and dtype on the same device, likewise in place; read and written between its
+    /// mark_ready and wait. NULL: memory of the library, on that device (shardrec_ddp_gradient), or of
+    /// shardrec_ddp_set_flat_gradient.
     /// name: UTF-8, not empty, unique. out_index: counts from 0; may be NULL. Not collective.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, UNSUPPORTED
-    /// (dtype, device), OUT_OF_MEMORY. Since 0.1.
+    /// (dtype; another device than that of the parameters before), OUT_OF_MEMORY. Since 0.1; CUDA devices
+    /// since 0.2.
     pub fn shardrec_ddp_add_parameter(ddp: *mut shardrec_ddp, name: *const c_char, parameter: *const shardrec_tensor, gradient: *const shardrec_tensor, out_index: *mut i32) -> shardrec_status;
     /// Adds all parameters of a stack as "\<name\>.layer.\<l\>.weight" and ".bias". From then on
     /// shardrec_mlp_backward marks them ready, layer by layer, in steps that have begun; backward a second
@@ -2242,8 +2244,8 @@ extern "C" {
     /// layer; in another set already). Since 0.1.
     pub fn shardrec_ddp_add_mlp(ddp: *mut shardrec_ddp, name: *const c_char, mlp: *mut shardrec_mlp, out_first: *mut i32) -> shardrec_status;
     /// The gradients of all parameters that are added without one lie one behind the other in this tensor,
-    /// in the order of adding: compact, of their dtype, as many elements as they have together (checked by
-    /// commit). Its memory stays the host's and in place until the handle is destroyed. Before commit; not
+    /// in the order of adding: compact, of their dtype and device, as many elements as they have together
+    /// (checked by commit). Its memory stays the host's and in place until the handle is destroyed. Before commit; not
     /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT, UNSUPPORTED.
     /// Since 0.1.
     pub fn shardrec_ddp_set_flat_gradient(ddp: *mut shardrec_ddp, gradients: *const shardrec_tensor) -> shardrec_status;
@@ -2260,11 +2262,12 @@ extern "C" {
     /// size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
     /// Collective, blocking (setup deadline).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
-    /// alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient; only this rank);
+    /// alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient, a hook of a set on a
+    /// device; only this rank), UNSUPPORTED and DEVICE_ERROR (the device, plug-ins), which end the communicator;
     /// DISAGREEMENT (names rank and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_ddp_commit(ddp: *mut shardrec_ddp) -> shardrec_status;
-    /// A view of a parameter's gradient, valid until the handle is destroyed; after commit.
+    /// A view of a parameter's gradient, where the parameter is, valid until the handle is destroyed; after commit.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_ddp_gradient(ddp: *const shardrec_ddp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// The bucket that a parameter is in, from 0 in the order of sending; with DDP_ORDER RECORDED another
@@ -2277,9 +2280,10 @@ extern "C" {
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
     /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_ddp_begin(ddp: *mut shardrec_ddp, sync: i32) -> shardrec_status;
-    /// The gradients of parameters \[first, first + count) are whole: from now to wait the host leaves them
-    /// alone. Does not block: below a microsecond, but for one that wakes the thread which sends a bucket. Any
-    /// thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
+    /// The gradients of parameters \[first, first + count) are whole, on a device behind what the caller's stream
+    /// holds now: from now to wait the host leaves them alone. Does not block: below a microsecond, but for one
+    /// that wakes the thread which sends a bucket, and on a device, where an event is recorded, and for
+    /// parameters of a stack a call of the stack is waited for. Any thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
     /// INVALID_STATE (before begin, after end, a second time in a step with sync: names the parameter;
     /// those before it in the range are marked). Since 0.1.
     pub fn shardrec_ddp_mark_ready(ddp: *mut shardrec_ddp, first: i32, count: i32) -> shardrec_status;
@@ -2289,7 +2293,8 @@ extern "C" {
     /// Any thread. Since 0.1.
     pub fn shardrec_ddp_mark_unused(ddp: *mut shardrec_ddp, first: i32, count: i32) -> shardrec_status;
     /// Ends the host's part of a step: no parameter is marked any more, and what is left is sent. Waits for nobody
-    /// but for a peer that has not taken the gradients of the step before yet.
+    /// but for a peer that has not taken the gradients of the step before yet; on a device between processes
+    /// without NCCL, where it is end that sends (DDP_THREAD), for the device, whose messages leave by the host.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1.
     pub fn shardrec_ddp_end(ddp: *mut shardrec_ddp) -> shardrec_status;
     /// Waits until all gradients of the step are reduced and written. Collective, blocking; after a step
@@ -2332,7 +2337,7 @@ extern "C" {
     /// Sets the learning rate from the next step on; the same on all ranks. Errors: INVALID_HANDLE, CLOSED,
     /// BUSY, INVALID_ARGUMENT, INVALID_STATE (no optimizer; inside a step). Since 0.1.
     pub fn shardrec_ddp_set_learning_rate(ddp: *mut shardrec_ddp, learning_rate: f64) -> shardrec_status;
-    /// A view of an optimizer state of a parameter, FLOAT32, shaped as it, valid until the handle is
+    /// A view of an optimizer state of a parameter, FLOAT32, where and shaped as it, valid until the handle is
     /// destroyed; after commit. state: MOMENTUM_SGD 0 the momentum; ADAGRAD 0 the sum; ADAM and LAMB 0 the
     /// mean, 1 the mean of squares. Checkpoints have them, and the number of steps.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Since 0.1.
@@ -2356,7 +2361,8 @@ extern "C" {
     /// "buckets\[\].dtype"             text: "float32", for example
     /// "buckets\[\].parameters", "buckets\[\].elements"         integer: how many are in it
     /// "buckets\[\].bytes_sent"        integer: to all peers
-    /// "buckets\[\].seconds"           number: from sending to the end
+    /// "buckets\[\].seconds"           number: from sending to the end; on a device, until what writes the
+    ///                               gradients is enqueued, as in the sums of all buckets above
     /// "buckets\[\].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made
     ///                               +-65504 on this rank
     /// Between steps. out_text: freed by the caller
@@ -2442,8 +2448,8 @@ extern "C" {
     /// Errors: as shardrec_mlp_parameter (NOT_FOUND: state too). Since 0.2.
     pub fn shardrec_mlp_state(mlp: *const shardrec_mlp, index: i32, state: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// output = stack(input). input \[batch, inputs\], output \[batch, outputs of the last layer\]; batch \>=
-    /// 0. input must stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY,
-    /// INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
+    /// 0. input must stay unchanged until backward, but one on the CPU of a stack on a device. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn shardrec_mlp_forward(mlp: *mut shardrec_mlp, input: *const shardrec_tensor, output: *const shardrec_tensor) -> shardrec_status;
     /// Gradients of the parameters and of the input, for the batch of the last forward. output_gradient as
@@ -2782,7 +2788,7 @@ extern "C" {
     pub fn shardrec_metrics_destroy(metrics: *mut *mut shardrec_metrics);
     /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].
     /// Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
-    /// (with the position; nothing was added. Values that a device has are looked at there, and compute tells),
+    /// (with the position; nothing was added. Metrics on a device look at values there, and compute tells),
     /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn shardrec_metrics_update(metrics: *mut shardrec_metrics, probabilities: *const shardrec_tensor, labels: *const shardrec_tensor) -> shardrec_status;
     /// Computes the metrics over all ranks' samples; every rank gets the same bits. Collective, blocking
@@ -2794,7 +2800,8 @@ extern "C" {
     /// A metric of the last compute. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no compute),
     /// NOT_FOUND, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_metrics_get(metrics: *const shardrec_metrics, metric: shardrec_metric, out: *mut f64) -> shardrec_status;
-    /// Forgets all samples and starts the clock anew. Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
+    /// Forgets all samples and starts the clock anew. Errors: INVALID_HANDLE, CLOSED, BUSY; on a device
+    /// DEVICE_ERROR. Since 0.1.
     pub fn shardrec_metrics_reset(metrics: *mut shardrec_metrics) -> shardrec_status;
     /// Counters of all open communicators and collections of this process in Prometheus' text exposition
     /// format (text/plain; version=0.0.4): families shardrec_\*, counters with the suffix _total, times in

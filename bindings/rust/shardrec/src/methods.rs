@@ -1229,7 +1229,8 @@ impl Ddp {
     /// size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
     /// Collective, blocking (setup deadline).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
-    /// alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient; only this rank);
+    /// alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient, a hook of a set on a
+    /// device; only this rank), UNSUPPORTED and DEVICE_ERROR (the device, plug-ins), which end the communicator;
     /// DISAGREEMENT (names rank and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
     pub fn commit(&mut self) -> Result<()> {
@@ -1320,7 +1321,8 @@ impl Ddp {
     /// "buckets\[\].dtype"             text: "float32", for example
     /// "buckets\[\].parameters", "buckets\[\].elements"         integer: how many are in it
     /// "buckets\[\].bytes_sent"        integer: to all peers
-    /// "buckets\[\].seconds"           number: from sending to the end
+    /// "buckets\[\].seconds"           number: from sending to the end; on a device, until what writes the
+    ///                               gradients is enqueued, as in the sums of all buckets above
     /// "buckets\[\].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made
     ///                               +-65504 on this rank
     /// Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
@@ -1808,7 +1810,7 @@ impl Metrics {
 
     /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].
     /// Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
-    /// (with the position; nothing was added. Values that a device has are looked at there, and compute tells),
+    /// (with the position; nothing was added. Metrics on a device look at values there, and compute tells),
     /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
     pub fn update(&mut self, probabilities: View<'_>, labels: View<'_>) -> Result<()> {
         check(unsafe { sys::shardrec_metrics_update(self.0, &probabilities.raw, &labels.raw) })
@@ -1831,7 +1833,8 @@ impl Metrics {
         Ok(out)
     }
 
-    /// Forgets all samples and starts the clock anew. Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
+    /// Forgets all samples and starts the clock anew. Errors: INVALID_HANDLE, CLOSED, BUSY; on a device
+    /// DEVICE_ERROR. Since 0.1.
     pub fn reset(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_metrics_reset(self.0) })
     }

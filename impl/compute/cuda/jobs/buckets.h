@@ -15,7 +15,7 @@ enum { SHARDREC_CUDA_FLOAT64 = 16, SHARDREC_CUDA_NO_ELEMENT = -1 };
 // Elements of a block of threads of add_ranks and find_non_finite.
 #define SHARDREC_CUDA_BUCKET_TILE 1024
 // Inputs that are added up at most.
-#define SHARDREC_CUDA_MOST_ADDENDS 4096
+#define SHARDREC_CUDA_MOST_ADDENDS 4095
 // Elements of which a norm takes one sum (dense/extents.h), and those of 16 bits that it adds up at once.
 #define SHARDREC_CUDA_NORM_BLOCK 16384
 #define SHARDREC_CUDA_NORM_PIECE 2048

@@ -9,7 +9,7 @@ namespace shardrec::compute::cuda {
 
 inline constexpr int kBucketItems = SHARDREC_CUDA_BUCKET_TILE / kThreads;
 inline constexpr int kSumLevels = 10;  // of groups of four inputs
-static_assert(4 << kSumLevels == SHARDREC_CUDA_MOST_ADDENDS);
+static_assert((4 << kSumLevels) - 1 == SHARDREC_CUDA_MOST_ADDENDS);
 
 // The tree over inputs at(0) .. at(addends - 1), of which there are at least two.
 template <class Sum, class At>
