@@ -27,13 +27,13 @@ ReplicaMeans::ReplicaMeans(const std::shared_ptr<comm::Communicator>& replicas,
     stop = std::make_shared<comm::nccl::StopWord>(replicas);
   }
   if (on_device) {
-    own_backend_ = compute::backend_named("cuda").make(
-        {.threads = collection_->threads(),
-         .device = device,
-         .peers_in_process = replicas->reads_in_place() && stop == nullptr,
-         .wait = collection_->options().device_wait,
-         .booked = collection_->counters().buffer_bytes,
-         .stop = stop});
+    own_backend_ = compute::backend_named(collection_->options().backend)
+                       .make({.threads = collection_->threads(),
+                              .device = device,
+                              .peers_in_process = replicas->reads_in_place() && stop == nullptr,
+                              .wait = collection_->options().device_wait,
+                              .booked = collection_->counters().buffer_bytes,
+                              .stop = stop});
   }
   backend_ = on_device ? own_backend_.get() : &collection_->backend();
   bodies_ = stop == nullptr ? comm::make_carrier(*backend_)
