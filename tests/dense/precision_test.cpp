@@ -24,6 +24,7 @@ namespace {
 
 using test::Rows;
 using test::same_bits;
+using test::Samples;
 using test::StackOf;
 
 constexpr uint64_t kSeed = 7;
@@ -31,23 +32,6 @@ constexpr uint64_t kSeed = 7;
 MlpOptions options(Precision precision, double rate = 0.01) {
   return {.optimizer = {.learning_rate = rate}, .seed = kSeed, .precision = precision};
 }
-
-struct Samples {
-  Samples(const Mlp& mlp, int64_t size, int64_t gap = 0, unsigned seed = 1)
-      : input(size, mlp.inputs(), gap),
-        output(size, mlp.outputs(), gap),
-        dy(size, mlp.outputs(), gap),
-        dx(size, mlp.inputs(), gap) {
-    std::mt19937 random(static_cast<unsigned>(size) + seed);
-    input.fill(random);
-    dy.fill(random);
-  }
-  void train(Mlp& mlp) {
-    mlp.forward(input.view(), output.view());
-    mlp.backward(dy.view(), dx.view());
-  }
-  Rows input, output, dy, dx;
-};
 
 std::span<const float> gradient_of(const Mlp& mlp, const ParameterInfo& info) {
   return {mlp.parameters().gradients(info.offset), static_cast<size_t>(info.size)};

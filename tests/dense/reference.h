@@ -154,6 +154,24 @@ struct ReferenceMlp {
   }
 };
 
+// Samples, their output and gradients in the host's memory, with a gap behind each row.
+struct Samples {
+  Samples(const Mlp& mlp, int64_t size, int64_t gap = 0, unsigned seed = 1)
+      : input(size, mlp.inputs(), gap),
+        output(size, mlp.outputs(), gap),
+        dy(size, mlp.outputs(), gap),
+        dx(size, mlp.inputs(), gap) {
+    std::mt19937 random(static_cast<unsigned>(size) + seed);
+    input.fill(random);
+    dy.fill(random);
+  }
+  void train(Mlp& mlp) {
+    mlp.forward(input.view(), output.view());
+    mlp.backward(dy.view(), dx.view());
+  }
+  Rows input, output, dy, dx;
+};
+
 inline std::span<const float> values_of(Mlp& mlp, size_t parameter) {
   const ParameterInfo& info = mlp.parameters().infos()[parameter];
   return {mlp.parameters().values(info.offset), static_cast<size_t>(info.size)};

@@ -19,6 +19,7 @@ namespace {
 
 using test::Rows;
 using test::same_bits;
+using test::Samples;
 using test::StackOf;
 
 constexpr uint64_t kSeed = 7;
@@ -48,23 +49,6 @@ std::vector<float> from_device(float* there, int64_t count) {
                                    row_tensor(there, count, kThere), 0);
   return values;
 }
-
-struct Samples {
-  Samples(const Mlp& mlp, int64_t size, int64_t gap = 0, unsigned seed = 1)
-      : input(size, mlp.inputs(), gap),
-        output(size, mlp.outputs(), gap),
-        dy(size, mlp.outputs(), gap),
-        dx(size, mlp.inputs(), gap) {
-    std::mt19937 random(static_cast<unsigned>(size) + seed);
-    input.fill(random);
-    dy.fill(random);
-  }
-  void train(Mlp& mlp) {
-    mlp.forward(input.view(), output.view());
-    mlp.backward(dy.view(), dx.view());
-  }
-  Rows input, output, dy, dx;
-};
 
 // Trains one batch. forward: the number of the forward in training; -1: evaluation.
 void expect_reference(Mlp& mlp, Precision precision, int64_t size, int64_t gap, int64_t forward) {

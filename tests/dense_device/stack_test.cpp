@@ -23,6 +23,7 @@ using test::layer_norm;
 using test::linear;
 using test::ReferenceStack;
 using test::Rows;
+using Batch = test::Samples;
 using test::same_bits;
 using test::StackOf;
 using test::Values;
@@ -56,24 +57,6 @@ Values row_of(Rows& rows, int64_t row) {
   for (int64_t c = 0; c < rows.cols(); ++c) values.push_back(rows.at(row, c));
   return values;
 }
-
-// Samples, their output and gradients in the host's memory, with a gap behind each row.
-struct Batch {
-  Batch(const Mlp& mlp, int64_t size, int64_t gap = 0, unsigned seed = 1)
-      : input(size, mlp.inputs(), gap),
-        output(size, mlp.outputs(), gap),
-        dy(size, mlp.outputs(), gap),
-        dx(size, mlp.inputs(), gap) {
-    std::mt19937 random(static_cast<unsigned>(size) + seed);
-    input.fill(random);
-    dy.fill(random);
-  }
-  void train(Mlp& mlp) {
-    mlp.forward(input.view(), output.view());
-    mlp.backward(dy.view(), dx.view());
-  }
-  Rows input, output, dy, dx;
-};
 
 std::vector<StackOf> all_stacks() {
   std::vector<StackOf> stacks = test::stacks();
