@@ -247,7 +247,13 @@ TEST_F(LossOnDevice, ASecondThreadInTheStackIsBusy) {
   Batch batch(20);
   const Vector logits = there(batch.logits), labels = there(batch.labels);
   hold();
-  std::thread waits([&] { (void)bce_with_logits(*stack_, logits, labels); });
+  std::thread waits([&] {  // it comes in when the other thread is not in the stack
+    double loss = 0;
+    EXPECT_TRUE(shardrec::test::eventually([&] {
+      return shardrec_bce_with_logits(stack_->get(), logits.get(), labels.get(), nullptr, nullptr,
+                                      &loss) == SHARDREC_OK;
+    }));
+  });
   EXPECT_TRUE(
       shardrec::test::eventually([&] { return status_of_loss(logits, labels) == SHARDREC_BUSY; }));
   go_on_();
