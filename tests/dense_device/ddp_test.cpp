@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "dense_device/ddp_sets.h"
 
 namespace shardrec::dense {
@@ -269,6 +270,29 @@ TEST(DdpOnDevice, WhatASetCannotHoldOnADeviceIsRefused) {
     const auto error = comm::error_of([&] { ddp.commit(); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->status(), SHARDREC_UNSUPPORTED);
+  }));
+}
+
+TEST(DdpOnDevice, ACopyToTheHostInsideAStepIsRefused) {
+  expect_none(run(Way::kShared, 1, [](Communicator& communicator) {
+    Place place(0);
+    DdpOptions options = small_buckets();
+    options.caller_stream = place.stream_number();
+    Model model(place, 0, SHARDREC_FLOAT32);
+    Ddp ddp(borrow(communicator), options);
+    model.add_to(ddp);
+    ddp.commit();
+    ddp.begin(true);
+    try {
+      ddp.fetch();
+      ADD_FAILURE() << "it was copied";
+    } catch (const core::Error& error) {
+      EXPECT_EQ(error.status(), SHARDREC_INVALID_STATE);
+    }
+    ddp.mark_ready(0, static_cast<int64_t>(model.size()));
+    ddp.end();
+    ddp.wait();
+    ddp.fetch();
   }));
 }
 
