@@ -1,5 +1,7 @@
 // Captures and graphs: what they hold, that it takes place when and as often as it is launched, and what is
 // refused meanwhile.
+#include <functional>
+
 #include "queue.h"
 #include "simt/control.h"
 
@@ -53,23 +55,32 @@ TEST(Graphs, TakePlaceAsOftenAsTheyAreLaunched) {
   EXPECT_EQ(simt_copies(), copies + 5);
 }
 
-TEST(Graphs, ACaptureRefusesWhatIsNotPutDown) {
+TEST(Graphs, ACaptureRefusesWhatIsNotPutDownAndIsInvalidFromThenOn) {
   Queue queue;
   int* const number = queue.upload(std::vector<int>(1, 0));
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  check(cudaStreamBeginCapture(queue.stream(), cudaStreamCaptureModeRelaxed));
-  EXPECT_EQ(cudaStreamBeginCapture(queue.stream(), cudaStreamCaptureModeRelaxed),
-            cudaErrorIllegalState);
-  EXPECT_EQ(cudaEventRecord(event, queue.stream()), cudaErrorStreamCaptureUnsupported);
-  EXPECT_EQ(cudaStreamWaitEvent(queue.stream(), event), cudaErrorStreamCaptureUnsupported);
-  EXPECT_EQ(cudaStreamSynchronize(queue.stream()), cudaErrorStreamCaptureUnsupported);
   int on_host = 0;
-  EXPECT_EQ(cudaMemcpyAsync(&on_host, number, sizeof(int), cudaMemcpyDeviceToHost, queue.stream()),
-            cudaErrorStreamCaptureUnsupported);
   cudaGraph_t captured = nullptr;
-  check(cudaStreamEndCapture(queue.stream(), &captured));
-  check(cudaGraphDestroy(captured));
+  const std::function<cudaError_t()> refused[] = {
+      [&] { return cudaEventRecord(event, queue.stream()); },
+      [&] { return cudaStreamWaitEvent(queue.stream(), event); },
+      [&] { return cudaStreamSynchronize(queue.stream()); },
+      [&] { return cudaStreamQuery(queue.stream()); },
+      [&] {
+        return cudaMemcpyAsync(&on_host, number, sizeof(int), cudaMemcpyDeviceToHost,
+                               queue.stream());
+      }};
+  for (const auto& call : refused) {
+    check(cudaStreamBeginCapture(queue.stream(), cudaStreamCaptureModeRelaxed));
+    EXPECT_EQ(cudaStreamBeginCapture(queue.stream(), cudaStreamCaptureModeRelaxed),
+              cudaErrorIllegalState);
+    EXPECT_EQ(call(), cudaErrorStreamCaptureUnsupported);
+    EXPECT_EQ(launch(add_one, 1, 1, 0, queue.stream(), number), cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(cudaStreamEndCapture(queue.stream(), &captured), cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(captured, nullptr);
+  }
+  EXPECT_EQ(queue.download(number, 1)[0], 0);
   EXPECT_EQ(cudaStreamEndCapture(queue.stream(), &captured), cudaErrorIllegalState);
   EXPECT_EQ(cudaGraphLaunch(nullptr, queue.stream()), cudaErrorInvalidValue);
   cudaGetLastError();

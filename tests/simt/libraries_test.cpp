@@ -1,4 +1,5 @@
 // Steps of libraries with kernels of their own, as streams take them.
+#include <atomic>
 #include <vector>
 
 #include "queue.h"
@@ -44,6 +45,58 @@ TEST(Libraries, StepsOnABrokenDeviceAreLeftOut) {
   cudaGetLastError();
   queue.wait();
   EXPECT_EQ(call.taken, (std::vector<int>{1, 1}));
+}
+
+// A kernel of a library, and how many copies of it there are.
+struct Kernel {
+  int* memory;  // of the device
+  std::atomic<int> copies = 0;
+
+  static void write(void* kernel) { *static_cast<Kernel*>(kernel)->memory += 1; }
+  static void keep(void* kernel) { ++static_cast<Kernel*>(kernel)->copies; }
+  static void drop(void* kernel) { --static_cast<Kernel*>(kernel)->copies; }
+};
+
+TEST(Libraries, KernelsBecomePartOfGraphs) {
+  constexpr simt_kernel kKernel{Kernel::write, Kernel::keep, Kernel::drop};
+  Queue queue;
+  Kernel kernel{queue.upload(std::vector<int>{1})};
+  EXPECT_EQ(simt_enqueue_kernel(number_of(queue), &kKernel, &kernel), cudaSuccess);
+  EXPECT_EQ(queue.download(kernel.memory, 1), std::vector<int>{2});
+  EXPECT_EQ(kernel.copies, 0);
+  EXPECT_EQ(simt_thread_captures(), 0);
+  check(cudaStreamBeginCapture(queue.stream(), cudaStreamCaptureModeRelaxed));
+  EXPECT_EQ(simt_thread_captures(), 1);
+  EXPECT_EQ(simt_stream_captures(number_of(queue)), 1);
+  EXPECT_EQ(simt_enqueue_kernel(number_of(queue), &kKernel, &kernel), cudaSuccess);
+  cudaGraph_t captured = nullptr;
+  check(cudaStreamEndCapture(queue.stream(), &captured));
+  EXPECT_EQ(simt_thread_captures(), 0);
+  EXPECT_EQ(simt_stream_captures(number_of(queue)), 0);
+  cudaGraphExec_t graph = nullptr;
+  check(cudaGraphInstantiateWithFlags(&graph, captured, 0));
+  check(cudaGraphDestroy(captured));
+  EXPECT_EQ(queue.download(kernel.memory, 1), std::vector<int>{2});
+  check(cudaGraphLaunch(graph, queue.stream()));
+  check(cudaGraphLaunch(graph, queue.stream()));
+  EXPECT_EQ(queue.download(kernel.memory, 1), std::vector<int>{4});
+  EXPECT_GT(kernel.copies, 0);
+  check(cudaGraphExecDestroy(graph));
+  EXPECT_EQ(kernel.copies, 0);
+}
+
+TEST(Libraries, ACaptureFailsOnDemand) {
+  Queue queue;
+  int* const number = queue.upload(std::vector<int>{1});
+  cudaGraph_t captured = nullptr;
+  simt_fail_capture(2);
+  for (const cudaError_t end : {cudaSuccess, cudaErrorStreamCaptureInvalidated, cudaSuccess}) {
+    check(cudaStreamBeginCapture(queue.stream(), cudaStreamCaptureModeRelaxed));
+    check(cudaMemsetAsync(number, 0, sizeof(int), queue.stream()));
+    EXPECT_EQ(cudaStreamEndCapture(queue.stream(), &captured), end);
+    if (captured != nullptr) check(cudaGraphDestroy(captured));
+  }
+  cudaGetLastError();
 }
 
 TEST(Libraries, AskForDevices) {

@@ -38,6 +38,9 @@ const Emulated* emulated() noexcept {
   void* const library = name != nullptr ? dlopen(name, RTLD_NOW | RTLD_NOLOAD) : nullptr;
   if (library == nullptr) return nullptr;
   known = find(library, "simt_enqueue_steps", functions.enqueue_steps) &&
+          find(library, "simt_enqueue_kernel", functions.enqueue_kernel) &&
+          find(library, "simt_thread_captures", functions.thread_captures) &&
+          find(library, "simt_stream_captures", functions.stream_captures) &&
           find(library, "simt_current_device", functions.current_device) &&
           find(library, "simt_device_of_stream", functions.device_of_stream);
   return known ? &functions : nullptr;

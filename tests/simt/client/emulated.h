@@ -12,6 +12,9 @@ namespace simt {
 
 struct Emulated {
   int (*enqueue_steps)(int64_t stream, const simt_step* steps, int count, void* argument);
+  int (*enqueue_kernel)(int64_t stream, const simt_kernel* kernel, void* argument);
+  int (*thread_captures)();
+  int (*stream_captures)(int64_t stream);
   int (*current_device)();
   int (*device_of_stream)(int64_t stream);
 };

@@ -41,13 +41,16 @@ cudaError_t stream_of(cudaStream_t handle, Stream*& stream) noexcept {
     return cudaErrorNotSupported;
   }
   stream = find_stream(handle);
-  return stream == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
+  if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+  return stream->is_capture_invalid() ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
 }
 
 cudaError_t free_stream_of(cudaStream_t handle, Stream*& stream) noexcept {
   const cudaError_t error = stream_of(handle, stream);
   if (error != cudaSuccess) return error;
-  return stream->is_capturing() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+  if (!stream->is_capturing()) return cudaSuccess;
+  stream->invalidate_capture();
+  return cudaErrorStreamCaptureUnsupported;
 }
 
 cudaError_t stream_or_legacy(cudaStream_t handle, Stream*& stream) {

@@ -9,6 +9,8 @@ namespace {
 
 std::atomic<int64_t> graph_launches{0};
 std::atomic<int64_t> graphs_made{0};
+std::atomic<int64_t> captures_to_failure{0};
+thread_local int64_t captures_of_thread = 0;
 
 uintptr_t number(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
 
@@ -27,6 +29,15 @@ int64_t simt_graph_launches(void) { return simt::graph_launches.load(); }
 
 int64_t simt_graphs_made(void) { return simt::graphs_made.load(); }
 
+int simt_thread_captures(void) { return simt::captures_of_thread > 0 ? 1 : 0; }
+
+int simt_stream_captures(int64_t stream) {
+  const simt::Stream* const found = simt::find_stream(reinterpret_cast<cudaStream_t>(stream));
+  return found != nullptr && found->is_capturing() ? 1 : 0;
+}
+
+void simt_fail_capture(int64_t nth) { simt::captures_to_failure = nth; }
+
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
   return call([&]() -> cudaError_t {
     simt::Stream* stream = nullptr;
@@ -38,20 +49,26 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
     }
     if (stream->is_capturing()) return cudaErrorIllegalState;
     stream->begin_capture();
+    ++simt::captures_of_thread;
     return cudaSuccess;
   });
 }
 
+// Also on a broken device, and where the capture is invalid: the capture ends.
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
+  simt::Stream* const stream = simt::find_stream(handle);
+  const bool captures = stream != nullptr && stream->is_capturing();
+  std::unique_ptr<const simt::Captured> operations;
+  if (captures) {
+    operations = stream->end_capture();
+    --simt::captures_of_thread;
+    if (simt::captures_to_failure.fetch_sub(1) == 1) operations.reset();
+  }
+  if (graph != nullptr) *graph = nullptr;
   return call([&]() -> cudaError_t {
-    simt::Stream* stream = nullptr;
-    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
-      return error;
-    }
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
     if (graph == nullptr) return cudaErrorInvalidValue;
-    *graph = nullptr;
-    if (!stream->is_capturing()) return cudaErrorIllegalState;
-    std::unique_ptr<const simt::Captured> operations = stream->end_capture();
+    if (!captures) return cudaErrorIllegalState;
     if (operations == nullptr) return cudaErrorStreamCaptureInvalidated;
     *graph = reinterpret_cast<cudaGraph_t>(simt::add_graph(std::move(operations)));
     return cudaSuccess;

@@ -101,6 +101,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
   if (const cudaError_t error = check_kind(kind, target, source); error != cudaSuccess)
     return error;
   if (stream->is_capturing() && target.kind == MemoryKind::kPageable) {
+    stream->invalidate_capture();
     return cudaErrorStreamCaptureUnsupported;
   }
   // Memory of pools, which other devices do not reach unasked, goes by cudaMemcpyPeerAsync().

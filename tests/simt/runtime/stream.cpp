@@ -116,9 +116,10 @@ void Stream::begin_capture() { capture_ = std::make_unique<Captured>(); }
 
 std::unique_ptr<Captured> Stream::end_capture() noexcept {
   std::unique_ptr<Captured> captured = std::move(capture_);
+  const bool invalid = std::exchange(capture_is_invalid_, false);
   const bool repeatable =
-      std::all_of(captured->begin(), captured->end(),
-                  [](const auto& operation) { return operation->copy() != nullptr; });
+      !invalid && std::all_of(captured->begin(), captured->end(),
+                              [](const auto& operation) { return operation->copy() != nullptr; });
   return repeatable ? std::move(captured) : nullptr;
 }
 

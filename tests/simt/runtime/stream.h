@@ -143,7 +143,10 @@ class Stream {
   // Operations are put down, and do not take place, until the capture ends. By the one thread that enqueues.
   void begin_capture();
   bool is_capturing() const noexcept { return capture_ != nullptr; }
-  // Null where one of the operations can take place once only.
+  // What is not allowed in a capture was called, and is refused until the capture ends.
+  void invalidate_capture() noexcept { capture_is_invalid_ = true; }
+  bool is_capture_invalid() const noexcept { return capture_is_invalid_; }
+  // Null where it is invalid, or one of the operations can take place once only.
   std::unique_ptr<Captured> end_capture() noexcept;
   void enqueue(const Captured& operations);
   RecordingPointer record();
@@ -173,6 +176,7 @@ class Stream {
 
   const int device_;
   std::unique_ptr<Captured> capture_;
+  bool capture_is_invalid_ = false;
   QuietMutex mutex_;
   QuietCounter changed_;
   Operation* first_ = nullptr;

@@ -20,6 +20,23 @@ cudaError_t create_stream(cudaStream_t* handle, unsigned flags) {
   });
 }
 
+// A kernel of another library, whose argument has a holder in each copy.
+class LibraryKernel {
+ public:
+  LibraryKernel(const simt_kernel& kernel, void* argument) : kernel_(kernel), argument_(argument) {
+    kernel_.keep(argument_);
+  }
+  LibraryKernel(const LibraryKernel& other) : LibraryKernel(other.kernel_, other.argument_) {}
+  LibraryKernel& operator=(const LibraryKernel&) = delete;
+  ~LibraryKernel() { kernel_.drop(argument_); }
+
+  void operator()() const { kernel_.function(argument_); }
+
+ private:
+  simt_kernel kernel_;
+  void* argument_;
+};
+
 // The event and its last recording, if it has one.
 cudaError_t event_of(cudaEvent_t handle, Event*& event) {
   event = find_event(handle);
@@ -137,6 +154,16 @@ int simt_enqueue_steps(int64_t handle, const simt_step* steps, int count, void* 
           steps[i].on_device != 0 ? simt::Access::kDevice : simt::Access::kWait;
       stream->enqueue(access, [function = steps[i].function, argument] { function(argument); });
     }
+    return cudaSuccess;
+  });
+}
+
+int simt_enqueue_kernel(int64_t handle, const simt_kernel* kernel, void* argument) {
+  return simt::call([&]() -> cudaError_t {
+    simt::Stream* stream = nullptr;
+    const auto of = reinterpret_cast<cudaStream_t>(handle);
+    if (const cudaError_t error = simt::stream_of(of, stream); error != cudaSuccess) return error;
+    stream->enqueue(simt::Access::kDevice, simt::LibraryKernel(*kernel, argument));
     return cudaSuccess;
   });
 }

@@ -42,6 +42,20 @@ struct simt_step {
 };
 SIMT_VISIBLE int simt_enqueue_steps(int64_t stream, const simt_step* steps, int count,
                                     void* argument);
+// What such a library enqueues that may become part of graphs: function(argument) as often as the stream comes to it, on
+// the device. keep(argument) is called for each copy that the runtime makes, drop(argument) when one of them goes. Also
+// in a stream that is captured. Returns a cudaError_t.
+struct simt_kernel {
+  void (*function)(void* argument);
+  void (*keep)(void* argument);
+  void (*drop)(void* argument);
+};
+SIMT_VISIBLE int simt_enqueue_kernel(int64_t stream, const simt_kernel* kernel, void* argument);
+// Is a capture on its way that the calling thread has begun? Is that of the stream?
+SIMT_VISIBLE int simt_thread_captures(void);
+SIMT_VISIBLE int simt_stream_captures(int64_t stream);
+// The n-th capture that ends from now is found invalid: 1 is the next, 0 none.
+SIMT_VISIBLE void simt_fail_capture(int64_t nth);
 // The calling thread's current device; the device of a stream. -1: there is none.
 SIMT_VISIBLE int simt_current_device(void);
 SIMT_VISIBLE int simt_device_of_stream(int64_t stream);
