@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "compute/cuda/host/library_calls.h"
 #include "core/error.h"
 #include "core/plugin.h"
 
@@ -45,6 +46,7 @@ const Table& table() {
 
 void require(shardrec_cuda_error error, std::string_view what) {
   if (error == SHARDREC_CUDA_OK) return;
+  if (error == SHARDREC_CUDA_LIBRARY_FAILED) tell_library_failure(what);
   core::fail(error == SHARDREC_CUDA_OUT_OF_MEMORY ? SHARDREC_OUT_OF_MEMORY : SHARDREC_DEVICE_ERROR,
              core::sentence("CUDA could not ", what, ": ", table().error_text(error), " (",
                             table().error_name(error), ")"),

@@ -18,7 +18,8 @@ const Table& table();
 const Table* loaded_table() noexcept;
 
 // Throws what an error of the plug-in means: OUT_OF_MEMORY, or DEVICE_ERROR. `what` is what was to be done:
-// "CUDA could not " what ": out of memory (cudaErrorMemoryAllocation)".
+// "CUDA could not " what ": out of memory (cudaErrorMemoryAllocation)". Of a library that is called among the operations,
+// it is the library's sentence (library_calls.h).
 void require(shardrec_cuda_error error, std::string_view what);
 
 }  // namespace shardrec::compute::cuda::host

@@ -36,7 +36,9 @@ typedef int32_t shardrec_cuda_error;
 enum {
   SHARDREC_CUDA_OK = 0,
   SHARDREC_CUDA_OUT_OF_MEMORY = 2,  // cudaErrorMemoryAllocation
-  SHARDREC_CUDA_NOT_READY = 600     // cudaErrorNotReady
+  SHARDREC_CUDA_NOT_READY = 600,    // cudaErrorNotReady
+  // No cudaError_t: a call of another library failed (shardrec_cuda_library_call).
+  SHARDREC_CUDA_LIBRARY_FAILED = 1000
 };
 
 // What the plug-in's function returns.
@@ -45,6 +47,11 @@ enum { SHARDREC_CUDA_FILLED = 0, SHARDREC_CUDA_ABI_MISMATCH = 1 };
 // A queue of operations of one device, and a place in one.
 typedef struct shardrec_cuda_stream shardrec_cuda_stream;
 typedef struct shardrec_cuda_event shardrec_cuda_event;
+
+// Enqueues what a library with kernels of its own does, in a stream (the value of a cudaStream_t) of the device that is
+// the calling thread's current one. The stream may be in a capture, and the kernels become part of a graph then: the
+// call allocates nothing, and waits for nothing. Any thread. Returns 0, OUT_OF_MEMORY or LIBRARY_FAILED.
+typedef shardrec_cuda_error (*shardrec_cuda_library_call)(int64_t stream, const void *values);
 
 // What a device is, as far as it can be known without using it.
 typedef struct shardrec_cuda_device {
@@ -152,13 +159,17 @@ typedef struct shardrec_cuda_table {
 
   void (*count_calls)(shardrec_cuda_calls *out);
 
-  // Operations: in the order of the stream. They, fills and copies of what is kept begin when something else is
-  // asked of the stream: an event that is recorded behind them, a wait. Lists lie in the device's memory. What each
-  // takes is said where its family is (SHARDREC_CUDA_OPERATIONS).
+  // Operations: in the order of the stream. They, calls of libraries, fills and copies of what is kept begin when
+  // something else is asked of the stream: an event that is recorded behind them, a wait. Lists lie in the device's
+  // memory. What each takes is said where its family is (SHARDREC_CUDA_OPERATIONS).
 #define SHARDREC_CUDA_ENTRY(name, ...) \
   shardrec_cuda_error (*name)(shardrec_cuda_stream * stream, __VA_ARGS__);
   SHARDREC_CUDA_OPERATIONS(SHARDREC_CUDA_ENTRY)
 #undef SHARDREC_CUDA_ENTRY
+  // A call of a library as an operation. The values, which begin at a multiple of 8, are copied. Calls of the same bytes
+  // enqueue the same: where a list of operations comes again they are not called, and its graph is launched.
+  shardrec_cuda_error (*call_library)(shardrec_cuda_stream *stream, shardrec_cuda_library_call call,
+                                      const void *values, uint64_t bytes);
 } shardrec_cuda_table;
 
 // Exported as "shardrec_cuda_plugin". Sets size and abi always, the rest when it returns FILLED.

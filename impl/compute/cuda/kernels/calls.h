@@ -3,7 +3,7 @@
 //
 // A call of CUB (cub.h) counts as one launch: it starts one to about ten kernels, a number that is CUB's own affair.
 // Not counted: what asks for devices and their properties, what loads kernels, what lets devices reach each other
-// (peers.h), and the push and the pop of a context (contexts.h), a pair of which surrounds each function of the table
+// (peers.h), what other libraries enqueue (call_library), and the push and the pop of a context (contexts.h), a pair of which surrounds each function of the table
 // that works on a device.
 //
 // Thread rule: any thread.

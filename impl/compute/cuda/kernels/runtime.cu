@@ -190,8 +190,10 @@ shardrec_cuda_error follow(shardrec_cuda_stream* stream, shardrec_cuda_event* ev
   return called(cudaStreamWaitEvent(stream->commands.stream(), event->event, cudaEventWaitDefault));
 }
 
+// Who enqueues there tells nobody how the commands before were.
 int64_t stream_number(shardrec_cuda_stream* stream) {
-  const SubmittedStream submitted(*stream);
+  const CurrentDevice current(stream->device);
+  if (current.error() == cudaSuccess) stream->commands.submit_untold();
   return reinterpret_cast<intptr_t>(stream->commands.stream());
 }
 
@@ -249,6 +251,11 @@ shardrec_cuda_error fill(shardrec_cuda_stream* stream, void* to, uint8_t byte, u
   return bytes == 0 ? cudaSuccess : stream->commands.add(fill_now, to, byte, bytes);
 }
 
+shardrec_cuda_error call_library(shardrec_cuda_stream* stream, shardrec_cuda_library_call call,
+                                 const void* values, uint64_t bytes) {
+  return stream->commands.add_call(call, values, bytes);
+}
+
 }  // namespace
 
 void add_runtime(shardrec_cuda_table& table) {
@@ -282,6 +289,7 @@ void add_runtime(shardrec_cuda_table& table) {
   table.copy_kept = copy_kept;
   table.copy_from_device = copy_from_device;
   table.fill = fill;
+  table.call_library = call_library;
   table.count_calls = count_calls;
 }
 
