@@ -12,7 +12,9 @@
 // handle's, or for another device's stream; handles and descriptors that were destroyed or never were; attributes of
 // another size; layouts that do not fit each other; masks whose stride is no multiple of 128 or too small, or that are
 // not 16-byte aligned; a missing bias or mask; a reduction scheme whose bits do not repeat, or that rounds to 16 bits; an
-// algorithm that is null, of another product, or for better alignments; less workspace than the algorithm asks for.
+// algorithm that is null, of another product, or for better alignments; less workspace than the algorithm asks for; and,
+// in a thread that captures a stream: handles that are made or destroyed, questions for an algorithm, and products of
+// which none like it was enqueued before the capture, as their kernels would be loaded in it.
 //
 // Thread rule: any thread.
 #pragma once
@@ -30,9 +32,11 @@ FAKE_CUBLASLT_VISIBLE void fake_cublaslt_forget_violations(void);
 // Handles, descriptors, layouts and preferences that were not destroyed, and products that are not over.
 FAKE_CUBLASLT_VISIBLE int64_t fake_cublaslt_live(void);
 
-// Calls of cublasLtMatmulAlgoGetHeuristic() and of cublasLtMatmul() so far.
+// Calls of cublasLtMatmulAlgoGetHeuristic() and of cublasLtMatmul() so far; products that were computed, those of graphs
+// as often as these were launched.
 FAKE_CUBLASLT_VISIBLE int64_t fake_cublaslt_heuristics(void);
 FAKE_CUBLASLT_VISIBLE int64_t fake_cublaslt_products(void);
+FAKE_CUBLASLT_VISIBLE int64_t fake_cublaslt_computed(void);
 
 // There is no algorithm for products with this cublasLtEpilogue_t; 0, the default: there are all.
 FAKE_CUBLASLT_VISIBLE void fake_cublaslt_set_no_algorithm(uint32_t epilogue);

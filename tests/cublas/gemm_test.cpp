@@ -222,15 +222,26 @@ TEST_F(GemmTest, OutOfMemory) {
   product.expect(there);
 }
 
-// Found only when the product is enqueued.
+// Found only when the product is enqueued: of a kind that was not enqueued before, at once.
 TEST_F(GemmTest, AProductThatIsRefusedLateHasNoAlgorithm) {
   const auto stream = std::make_shared<Stream>(0);
-  Gemm gemm(stream);
   const Case product(sized(3, 5, 4));
   const Case::OnDevice there = product.on_device(stream);
-  gemm.multiply(there.product);
-  OF_FAKE(fake_cublaslt_fail_call)(1, cublas::kNotSupported);
-  EXPECT_FALSE(gemm.try_multiply(there.product));
+  const auto enqueued = [] { return OF_FAKE(fake_cublaslt_products)(); };
+  bool multiplied = false;
+  bool refused_late = false;
+  for (int64_t nth = 1; !multiplied && !refused_late; ++nth) {
+    Gemm gemm(stream);
+    const int64_t before = enqueued();
+    OF_FAKE(fake_cublaslt_fail_call)(nth, cublas::kNotSupported);
+    try {
+      multiplied = gemm.try_multiply(there.product);
+      refused_late = !multiplied && enqueued() > before;
+    } catch (const core::Error&) {  // of a call before it
+      continue;
+    }
+  }
+  EXPECT_TRUE(refused_late);
 }
 
 TEST_F(GemmTest, WorkspaceIsBookedAndGivenBack) {

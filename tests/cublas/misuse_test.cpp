@@ -63,6 +63,15 @@ TEST_F(CublasMisuse, AnotherCurrentDevice) {
   shardrec_cublas_handle* handle = nullptr;
   const compute::cuda::host::CurrentDevice current(0);
   ASSERT_EQ(table.create(&handle), SHARDREC_CUBLAS_OK);
+  int32_t was_enqueued = -1;
+  const auto prepare = [&] { return table.prepare(handle, &job, 0, &was_enqueued); };
+  EXPECT_EQ(table.multiply(handle, stream->number(), &job), SHARDREC_CUBLAS_NOT_PREPARED);
+  {
+    const compute::cuda::host::CurrentDevice wrong(1);
+    EXPECT_EQ(prepare(), cublas::kInvalidValue);
+    expect_violation("for a handle of device 0, where device 1 is current");
+  }
+  EXPECT_EQ(prepare(), SHARDREC_CUBLAS_OK);
   {
     const compute::cuda::host::CurrentDevice wrong(1);
     EXPECT_EQ(table.multiply(handle, stream->number(), &job), cublas::kInvalidValue);
@@ -70,7 +79,11 @@ TEST_F(CublasMisuse, AnotherCurrentDevice) {
   }
   EXPECT_EQ(table.multiply(handle, other.number(), &job), cublas::kInvalidValue);
   expect_violation("in a stream of another device");
+  EXPECT_EQ(prepare(), SHARDREC_CUBLAS_OK);
+  EXPECT_EQ(was_enqueued, 0);
   EXPECT_EQ(table.multiply(handle, stream->number(), &job), SHARDREC_CUBLAS_OK);
+  EXPECT_EQ(prepare(), SHARDREC_CUBLAS_OK);
+  EXPECT_EQ(was_enqueued, 1);
   EXPECT_EQ(table.destroy(handle), SHARDREC_CUBLAS_OK);
   product.expect(there);
 }

@@ -5,7 +5,7 @@
 // enqueues it. It throws nothing, prints nothing and waits for nobody. The calling thread's current device is the
 // handle's at each call that takes one.
 //
-// Thread rule: a handle by one thread at a time.
+// Thread rule: any thread, but for destroy().
 #pragma once
 
 #include <stdint.h>
@@ -17,14 +17,16 @@ extern "C" {
 // Also the suffix of the plug-in's file name.
 #define SHARDREC_CUBLAS_ABI 1
 
-// What every function returns that can fail: a cublasStatus_t, or UNSUPPORTED_PRODUCT.
+// What every function returns that can fail: a cublasStatus_t, or one of the others here.
 typedef int32_t shardrec_cublas_result;
 enum {
   SHARDREC_CUBLAS_OK = 0,             // CUBLAS_STATUS_SUCCESS
   SHARDREC_CUBLAS_OUT_OF_MEMORY = 3,  // CUBLAS_STATUS_ALLOC_FAILED
   SHARDREC_CUBLAS_ARCH_MISMATCH = 8,  // CUBLAS_STATUS_ARCH_MISMATCH
-  SHARDREC_CUBLAS_UNSUPPORTED_PRODUCT =
-      -1  // the library has no algorithm for it; nothing was enqueued
+  // The library has no algorithm for it; nothing was enqueued.
+  SHARDREC_CUBLAS_UNSUPPORTED_PRODUCT = -1,
+  SHARDREC_CUBLAS_NOT_PREPARED = -2,  // prepare() comes before multiply(); nothing was enqueued
+  SHARDREC_CUBLAS_NO_ROOM = -3        // for another algorithm, unless one is forgotten
 };
 
 // What the plug-in's function returns.
@@ -106,8 +108,15 @@ typedef struct shardrec_cublas_table {
   // A handle on the thread's current device. After an error *out is null.
   shardrec_cublas_result (*create)(shardrec_cublas_handle **out);
   shardrec_cublas_result (*destroy)(shardrec_cublas_handle *handle);
-  // Enqueues the product in the stream (the value of a cudaStream_t). The algorithm depends on the product's numbers
-  // and the alignment of its addresses; the handle keeps it for products alike.
+  // Has the handle have an algorithm for products alike, not while the thread captures a stream: the library refuses to
+  // choose one then. It depends on the product's numbers and the alignment of its addresses. forgets: 0: NO_ROOM where
+  // the handle has as many as it keeps; 1: the one that was prepared longest ago goes. *was_enqueued: 1 where a product
+  // alike was enqueued before, so that its kernels are on the device, else 0.
+  shardrec_cublas_result (*prepare)(shardrec_cublas_handle *handle,
+                                    const shardrec_cublas_product *product, int32_t forgets,
+                                    int32_t *was_enqueued);
+  // Enqueues the product, which was prepared, in the stream (the value of a cudaStream_t). One whose kernels are on the
+  // device may be enqueued in a capture: they become part of the graph, with all that the product says.
   shardrec_cublas_result (*multiply)(shardrec_cublas_handle *handle, int64_t stream,
                                      const shardrec_cublas_product *product);
 } shardrec_cublas_table;

@@ -200,15 +200,18 @@ Status Plan::choose(LtHandle handle, const PlanKey& key) {
 }
 
 shardrec_cublas_result Plan::enqueue(LtHandle handle, CudaStream stream,
-                                     const shardrec_cublas_product& product) const {
+                                     const shardrec_cublas_product& product) {
   if (!has_algorithm_) return SHARDREC_CUBLAS_UNSUPPORTED_PRODUCT;
   if (const Status status = set_addresses(product); status != kSuccess) return status;
   const float alpha = 1;
   void* const workspace = workspace_bytes_ > 0 ? product.workspace : nullptr;
-  return checked("cublasLtMatmul",
-                 api().cublasLtMatmul(handle, desc_.get(), &alpha, product.b, a_.get(), product.a,
-                                      b_.get(), &product.beta, product.c, c_.get(), product.c,
-                                      c_.get(), &algorithm_, workspace, workspace_bytes_, stream));
+  const Status status =
+      checked("cublasLtMatmul",
+              api().cublasLtMatmul(handle, desc_.get(), &alpha, product.b, a_.get(), product.a,
+                                   b_.get(), &product.beta, product.c, c_.get(), product.c,
+                                   c_.get(), &algorithm_, workspace, workspace_bytes_, stream));
+  if (status == kSuccess) was_enqueued_ = true;
+  return status;
 }
 
 }  // namespace shardrec::dense::cublas

@@ -37,9 +37,12 @@ class Plan {
 
   // Makes the descriptors, and asks for an algorithm. UNSUPPORTED_PRODUCT: there is none, and the plan stays to say so.
   shardrec_cublas_result make(LtHandle handle, const shardrec_cublas_product& product);
+  bool has_algorithm() const noexcept { return has_algorithm_; }
   // Behind make().
   shardrec_cublas_result enqueue(LtHandle handle, CudaStream stream,
-                                 const shardrec_cublas_product& product) const;
+                                 const shardrec_cublas_product& product);
+  // Did enqueue() succeed before?
+  bool was_enqueued() const noexcept { return was_enqueued_; }
 
  private:
   struct DescDeleter {
@@ -56,6 +59,7 @@ class Plan {
   Status choose(LtHandle handle, const PlanKey& key);
 
   bool has_algorithm_ = false;
+  bool was_enqueued_ = false;
   Desc desc_;
   Layout a_;  // the library's
   Layout b_;

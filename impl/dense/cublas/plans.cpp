@@ -5,7 +5,7 @@
 
 namespace shardrec::dense::cublas {
 
-const Plan* Plans::find(const PlanKey& key) {
+Plan* Plans::find(const PlanKey& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return nullptr;
   found->second.used = ++uses_;
@@ -21,7 +21,7 @@ const Plan& Plans::add(const PlanKey& key, Plan plan) {
 }
 
 void Plans::make_room() {
-  if (entries_.size() < kMost) return;
+  if (!is_full()) return;
   entries_.erase(
       std::min_element(entries_.begin(), entries_.end(),
                        [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));

@@ -1,4 +1,4 @@
-// The plans of the products that a handle has enqueued, the least recently used of which make room for new ones: to ask
+// The plans of the products that a handle has prepared, the least recently used of which make room for new ones: to ask
 // the library for an algorithm takes longer than many a product.
 //
 // Thread rule: one thread at a time.
@@ -17,8 +17,9 @@ class Plans {
   static constexpr size_t kMost = 512;
 
   // The plan of products alike; null where it is not known.
-  const Plan* find(const PlanKey& key);
-  // Adds one. Throws std::bad_alloc.
+  Plan* find(const PlanKey& key);
+  bool is_full() const noexcept { return entries_.size() >= kMost; }
+  // Adds one, instead of another where they are full. Throws std::bad_alloc.
   const Plan& add(const PlanKey& key, Plan plan);
 
  private:

@@ -1,12 +1,15 @@
 #include "dense/device/gemm.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "compute/cuda/host/current_device.h"
+#include "compute/cuda/host/library_calls.h"
 #include "compute/cuda/host/memory.h"
 #include "core/error.h"
 #include "dense/device/plugin.h"
@@ -53,13 +56,24 @@ shardrec_cublas_product job_of(const Product& product) {
 }
 
 // "cuBLASLt 13.0.2 cannot ...: what the status means (the call that failed)"
+std::string failure_text(const shardrec_cublas_table& table, shardrec_cublas_result result,
+                         const std::string& what) {
+  return core::sentence(table.library, " cannot ", what, ": ", table.result_text(result), " (",
+                        table.last_error(), ")");
+}
+
 [[noreturn]] void fail_with(const shardrec_cublas_table& table, shardrec_cublas_result result,
                             const std::string& what) {
   const shardrec_status status = result == SHARDREC_CUBLAS_OUT_OF_MEMORY   ? SHARDREC_OUT_OF_MEMORY
                                  : result == SHARDREC_CUBLAS_ARCH_MISMATCH ? SHARDREC_UNSUPPORTED
                                                                            : SHARDREC_DEVICE_ERROR;
-  core::fail(status, core::sentence(table.library, " cannot ", what, ": ",
-                                    table.result_text(result), " (", table.last_error(), ")"));
+  core::fail(status, failure_text(table, result, what));
+}
+
+// Handles are counted through: what comes behind one that is gone may be at its address.
+int64_t next_number() {
+  static std::atomic<int64_t> made{0};
+  return made.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 shardrec_cublas_handle* make_handle(const shardrec_cublas_table& table, int32_t device) {
@@ -72,7 +86,9 @@ shardrec_cublas_handle* make_handle(const shardrec_cublas_table& table, int32_t 
   return handle;
 }
 
-std::string name_of(const Product& product, int32_t device) {
+// A Product, or the plug-in's.
+template <class AnyProduct>
+std::string name_of(const AnyProduct& product, int64_t device) {
   return core::sentence("multiply [", product.m, ", ", product.k, "] by [", product.k, ", ",
                         product.n, "] on device ", device);
 }
@@ -92,11 +108,13 @@ Gemm::Gemm(std::shared_ptr<host::Stream> stream, size_t workspace_bytes)
       workspace_(host::make_memory(stream_)),
       workspace_bytes_(workspace_bytes),
       zeros_(host::make_memory(stream_)),
-      handle_(make_handle(table_, stream_->device()), {&table_, stream_->device()}) {
+      handle_(make_handle(table_, stream_->device()), {&table_, stream_->device()}),
+      number_(next_number()) {
   if (workspace_bytes_ > 0) workspace_.resize(workspace_bytes_ + kWorkspaceAlignment);
 }
 
-Gemm::~Gemm() = default;
+// What was multiplied is enqueued, while there is a handle; where that fails, the stream's next call tells.
+Gemm::~Gemm() { (void)stream_->number(); }
 
 void Gemm::multiply(const Product& product) {
   if (try_multiply(product)) return;
@@ -119,14 +137,46 @@ bool Gemm::try_multiply(const Product& product) {
     job.workspace = align(workspace_.data());
     job.workspace_bytes = workspace_bytes_;
   }
-  const int64_t stream = stream_->number();
+  return enqueue(product, job);
+}
+
+bool Gemm::enqueue(const Product& product, const shardrec_cublas_product& job) {
   const host::CurrentDevice current(stream_->device());
-  const shardrec_cublas_result result = table_.multiply(handle_.get(), stream, &job);
+  int32_t was_enqueued = 0;
+  shardrec_cublas_result result = table_.prepare(handle_.get(), &job, 0, &was_enqueued);
+  if (result == SHARDREC_CUBLAS_NO_ROOM) {
+    stream_->submit();  // those that are written down need theirs no more then
+    result = table_.prepare(handle_.get(), &job, 1, &was_enqueued);
+  }
+  if (result == SHARDREC_CUBLAS_OK && was_enqueued == 0) {
+    stream_->submit();
+    result = table_.multiply(handle_.get(), stream_->number(), &job);
+  } else if (result == SHARDREC_CUBLAS_OK) {
+    Call call{};
+    call.table = &table_;
+    call.handle = handle_.get();
+    call.number = number_;
+    call.device = stream_->device();
+    call.product = job;
+    host::call_library(*stream_, &Gemm::run, &call, sizeof call);
+  }
   if (result == SHARDREC_CUBLAS_UNSUPPORTED_PRODUCT) return false;
   if (result != SHARDREC_CUBLAS_OK) {
     fail_with(table_, result, name_of(product, stream_->device()));
   }
   return true;
+}
+
+shardrec_cuda_error Gemm::run(int64_t stream, const void* call) noexcept {
+  const Call& made = *static_cast<const Call*>(call);
+  const shardrec_cublas_result result = made.table->multiply(made.handle, stream, &made.product);
+  if (result == SHARDREC_CUBLAS_OK) return SHARDREC_CUDA_OK;
+  try {
+    return host::fail_library_call(
+        failure_text(*made.table, result, name_of(made.product, made.device)));
+  } catch (const std::bad_alloc&) {
+    return SHARDREC_CUDA_OUT_OF_MEMORY;
+  }
 }
 
 // C has no elements. Column sums of nothing are zeros; sums of an operand are a product's affair only beside C.

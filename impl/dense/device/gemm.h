@@ -1,6 +1,10 @@
 // Matrix products on a device, by NVIDIA's cuBLASLt: enqueued in a stream, with bias, ReLU and their gradients in the
 // same kernel where cuBLASLt has that. The plug-in (dense/cublas) is loaded when the first Gemm is made, and stays.
 //
+// A product is one of the stream's operations, and part of the graphs that repeated operations are launched by. The
+// first one of its kind is enqueued at once: cuBLASLt may refuse it then, and loads kernels, which it must not do in a
+// capture.
+//
 // All matrices are row-major. Equal products have equal bits where device, version of cuBLASLt, workspace and the
 // alignment of addresses are the same: no sum depends on the order in which blocks of threads come to it.
 //
@@ -89,7 +93,8 @@ class Gemm {
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
 
-  // Enqueues the product in the stream. Where m or n is 0 there is nothing to do but the bias gradient, which is of
+  // Enqueues the product in the stream; where cuBLASLt fails to once the operations begin, that is told as failures of
+  // the device are. Where m or n is 0 there is nothing to do but the bias gradient, which is of
   // zeros. Where k is 0, P is beta C. Throws UNSUPPORTED where try_multiply() returns false, DEVICE_ERROR,
   // OUT_OF_MEMORY.
   void multiply(const Product& product);
@@ -107,7 +112,19 @@ class Gemm {
     void operator()(shardrec_cublas_handle* handle) const noexcept;
   };
 
+  // What is called when the operations begin: other bytes for each handle that there ever was.
+  struct Call {
+    const shardrec_cublas_table* table;
+    shardrec_cublas_handle* handle;
+    int64_t number;  // of the handle, in the process
+    int64_t device;
+    shardrec_cublas_product product;
+  };
+  static shardrec_cuda_error run(int64_t stream, const void* call) noexcept;
+
   bool multiply_empty(const Product& product);
+  // False: there is no algorithm.
+  bool enqueue(const Product& product, const shardrec_cublas_product& job);
   const void* zeros(size_t bytes);
 
   std::shared_ptr<compute::cuda::host::Stream> stream_;
@@ -117,6 +134,7 @@ class Gemm {
   compute::Buffer zeros_;
   size_t zero_bytes_ = 0;
   std::unique_ptr<shardrec_cublas_handle, HandleDeleter> handle_;
+  int64_t number_;
 };
 
 // Loads the plug-in and NVIDIA's library; throws UNSUPPORTED as Gemm does.

@@ -1,7 +1,8 @@
 // The functions of cuBLASLt that the library exports.
 #include <bit>
+#include <compare>
 #include <cstring>
-#include <memory>
+#include <set>
 
 #include "algorithm.h"
 #include "emulated.h"
@@ -118,6 +119,37 @@ LtHandleType* enter(LtHandle handle, const char* call) {
   return nullptr;
 }
 
+// True, and a violation: the thread captures a stream, where NVIDIA's library fails in the call.
+bool is_in_capture(const char* call) {
+  if (simt::emulated() == nullptr || simt::emulated()->thread_captures() == 0) return false;
+  violation("%s during a capture", call);
+  return true;
+}
+
+struct LoadedProduct {
+  int device;
+  uint64_t fingerprint;
+  auto operator<=>(const LoadedProduct&) const = default;
+};
+
+// The products whose kernels are on a device.
+class LoadedProducts {
+ public:
+  // Was one like it enqueued on the device? From now on it was.
+  bool load(int device, uint64_t fingerprint) {
+    const simt::QuietLock lock(mutex_);
+    return !loaded_.insert({device, fingerprint}).second;
+  }
+  static LoadedProducts& all() {
+    static LoadedProducts& products = *new LoadedProducts;
+    return products;
+  }
+
+ private:
+  simt::QuietMutex mutex_;
+  std::set<LoadedProduct> loaded_;
+};
+
 bool find_problem(Problem& out, const char* call, MatmulDesc desc, MatrixLayout a, MatrixLayout b,
                   MatrixLayout c, MatrixLayout d) {
   const auto find = [&](MatrixLayoutType& into, MatrixLayout layout) {
@@ -149,11 +181,13 @@ FAKE_CUBLASLT_EXPORT const char* cublasLtGetStatusString(Status status) {
 }
 
 FAKE_CUBLASLT_EXPORT Status cublasLtCreate(LtHandle* handle) {
+  if (is_in_capture("cublasLtCreate")) return kInternalError;
   const int device = simt::emulated() != nullptr ? simt::emulated()->current_device() : -1;
   return device < 0 ? kNotInitialized : create(handle, LtHandleType{.device = device});
 }
 
 FAKE_CUBLASLT_EXPORT Status cublasLtDestroy(LtHandle handle) {
+  if (is_in_capture("cublasLtDestroy")) return kInternalError;
   if (enter(handle, "cublasLtDestroy") == nullptr) return kInvalidValue;
   return destroy(handle, "cublasLtDestroy");
 }
@@ -213,6 +247,7 @@ FAKE_CUBLASLT_EXPORT Status cublasLtMatmulAlgoGetHeuristic(LtHandle handle, Matm
   knobs().heuristics.fetch_add(1);
   *found = 0;
   if (const Status failure = next_failure(); failure != kSuccess) return failure;
+  if (is_in_capture(kCall)) return kInternalError;
   Problem problem{};
   const PreferenceType* const preferred = Objects<PreferenceType>::all().find(preference, kCall);
   if (enter(handle, kCall) == nullptr || preferred == nullptr || wanted < 1 ||
@@ -265,9 +300,12 @@ FAKE_CUBLASLT_EXPORT Status cublasLtMatmul(LtHandle handle, MatmulDesc desc, con
   float factors[2] = {};
   std::memcpy(&factors[0], alpha, sizeof(float));
   std::memcpy(&factors[1], beta, sizeof(float));
-  auto product = std::make_unique<Product>(problem, Product::Matrices{a, b, c, d}, factors[0],
-                                           factors[1], workspace, parts.workspace);
-  if (!Product::enqueue(product.get(), number)) return kExecutionFailed;
-  static_cast<void>(product.release());
-  return kSuccess;
+  const bool is_loaded = LoadedProducts::all().load(entered->device, parts.fingerprint);
+  if (!is_loaded && simt::emulated()->stream_captures(number) != 0) {
+    violation("cublasLtMatmul during a capture, of a product that was not enqueued before");
+    return kInternalError;
+  }
+  auto* const product = new Product(problem, Product::Matrices{a, b, c, d}, factors[0], factors[1],
+                                    workspace, parts.workspace);
+  return Product::enqueue(product, number) ? kSuccess : kExecutionFailed;
 }

@@ -57,6 +57,8 @@ int64_t fake_cublaslt_heuristics(void) { return fake_cublaslt::knobs().heuristic
 
 int64_t fake_cublaslt_products(void) { return fake_cublaslt::knobs().products.load(); }
 
+int64_t fake_cublaslt_computed(void) { return fake_cublaslt::knobs().computed.load(); }
+
 void fake_cublaslt_set_no_algorithm(uint32_t epilogue) {
   fake_cublaslt::knobs().no_algorithm = epilogue;
 }

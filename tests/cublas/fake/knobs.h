@@ -23,6 +23,7 @@ struct Knobs {
   std::atomic<int64_t> live{0};
   std::atomic<int64_t> heuristics{0};
   std::atomic<int64_t> products{0};
+  std::atomic<int64_t> computed{0};
 };
 Knobs& knobs();
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <vector>
 
 #include "elements.h"
@@ -54,14 +53,23 @@ Product::Product(const Problem& problem, const Matrices& matrices, float alpha, 
 
 Product::~Product() { knobs().live.fetch_sub(1); }
 
+// What was done with it happens before it is deleted; nothing else is ordered.
+void Product::keep() { __atomic_fetch_add(&holders_, 1, __ATOMIC_RELAXED); }
+void Product::drop() {
+  if (__atomic_sub_fetch(&holders_, 1, __ATOMIC_ACQ_REL) == 0) delete this;
+}
+
 bool Product::enqueue(Product* product, int64_t stream) {
-  const simt_step steps[] = {{[](void* it) { static_cast<Product*>(it)->compute(); }, 1},
-                             {[](void* it) { delete static_cast<Product*>(it); }, 0}};
-  return simt::emulated()->enqueue_steps(stream, steps, static_cast<int>(std::size(steps)),
-                                         product) == 0;
+  constexpr simt_kernel kKernel{[](void* it) { static_cast<Product*>(it)->compute(); },
+                                [](void* it) { static_cast<Product*>(it)->keep(); },
+                                [](void* it) { static_cast<Product*>(it)->drop(); }};
+  const bool enqueued = simt::emulated()->enqueue_kernel(stream, &kKernel, product) == 0;
+  product->drop();
+  return enqueued;
 }
 
 void Product::compute() {
+  knobs().computed.fetch_add(1);
   if (workspace_bytes_ > 0) std::memset(workspace_, kGarbage, workspace_bytes_);
   const MatrixLayoutType& d = problem_.d;
   std::vector<float> sums(static_cast<size_t>(problem_.rows()));

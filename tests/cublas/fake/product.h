@@ -1,4 +1,4 @@
-// A product that was enqueued: computed when the stream comes to it.
+// A product that was enqueued: computed when the stream comes to it, as often as a graph is launched that has it.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,16 @@ class Product {
   };
   Product(const Problem& problem, const Matrices& matrices, float alpha, float beta,
           void* workspace, uint64_t workspace_bytes);
-  ~Product();
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
 
-  // Enqueues it; its last step deletes it. False: the stream takes none.
+  // Enqueues it, and gives it up: it goes with the last operation and graph that has it. False: the stream takes none.
   static bool enqueue(Product* product, int64_t stream);
 
  private:
+  ~Product();
+  void keep();
+  void drop();
   void compute();
   float sum(int64_t row, int64_t column) const;
   float a(int64_t row, int64_t k) const;
@@ -33,6 +35,7 @@ class Product {
   float finish(int64_t row, int64_t column, float value);
   void sum_operand() const;
 
+  int64_t holders_ = 1;
   Problem problem_;
   Matrices matrices_;
   float alpha_;
