@@ -25,7 +25,7 @@ void call_library(Stream& stream, shardrec_cuda_library_call call, const void* v
 
 shardrec_cuda_error fail_library_call(std::string_view sentence) noexcept {
   failure.size = std::min(sentence.size(), failure.text.size());
-  std::copy_n(sentence.data(), failure.size, failure.text.data());
+  std::copy_n(sentence.begin(), failure.size, failure.text.begin());
   return SHARDREC_CUDA_LIBRARY_FAILED;
 }
 
