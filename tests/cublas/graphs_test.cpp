@@ -177,7 +177,7 @@ TEST_F(ProductGraphs, AProductThatFailsInACaptureIsEnqueuedBehindIt) {
   }
 }
 
-core::Error error_of(const std::function<void()>& call) {
+core::Error told_by(const std::function<void()>& call) {
   try {
     call();
   } catch (const core::Error& error) {
@@ -192,7 +192,7 @@ TEST_F(ProductGraphs, AProductThatFailsLateIsTold) {
   Steps steps(*this);
   steps.add();
   OF_FAKE(fake_cublaslt_fail_call)(1, cublas::kExecutionFailed);
-  const core::Error error = error_of([&] { steps.stream()->submit(); });
+  const core::Error error = told_by([&] { steps.stream()->submit(); });
   EXPECT_EQ(error.status(), SHARDREC_DEVICE_ERROR);
   EXPECT_EQ(error.sentence(),
             "cuBLASLt 13.0.2 cannot multiply [4, 5] by [5, 6] on device 0: the program failed on "
@@ -200,7 +200,7 @@ TEST_F(ProductGraphs, AProductThatFailsLateIsTold) {
   steps.run();
   steps.add(true);
   OF_FAKE(fake_cublaslt_fail_call)(1, cublas::kAllocFailed);
-  EXPECT_NE(error_of([&] { steps.stream()->wait(); }).sentence().find("ALLOC_FAILED"),
+  EXPECT_NE(told_by([&] { steps.stream()->wait(); }).sentence().find("ALLOC_FAILED"),
             std::string::npos);
   steps.run(true);
 }
@@ -215,7 +215,7 @@ TEST_F(ProductGraphs, AFailureThatNobodyWasToldOfIsToldLater) {
     steps.add();
     OF_FAKE(fake_cublaslt_fail_call)(1, cublas::kExecutionFailed);
     quiet(steps);
-    EXPECT_EQ(error_of([&] { steps.stream()->submit(); }).status(), SHARDREC_DEVICE_ERROR);
+    EXPECT_EQ(told_by([&] { steps.stream()->submit(); }).status(), SHARDREC_DEVICE_ERROR);
     EXPECT_NO_THROW(steps.stream()->submit());
     steps.run();
   }

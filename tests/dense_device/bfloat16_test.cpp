@@ -168,17 +168,18 @@ TEST_F(Bfloat16OnDevice, CrossLayers) {
 }
 
 TEST_F(Bfloat16OnDevice, DropOut) {
+  Word forward(*this, 17);
   for_each_shape([&](const Shape& shape) {
     const DropoutMask mask{
         .seed = 77, .layer = 3, .forward = 17, .threshold = 0x60000000, .factor = 1.6F};
     Halves x = halves(shape, 1), y = halves(shape, 2);
     Both floats = both(shape, 3);
     kernels().dropout(mask, 0, x.host(), floats.host());
-    dropout(*stream_, mask, x.there(), floats.there());
+    dropout(*stream_, mask, forward.get(), x.there(), floats.there());
     floats.expect_same("y of floats");
     kernels().dropout(mask, 0, x.host(), y.host());
     y.round_host();
-    dropout(*stream_, mask, x.there(), y.there());
+    dropout(*stream_, mask, forward.get(), x.there(), y.there());
     y.expect_same("y");
   });
 }

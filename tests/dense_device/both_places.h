@@ -98,6 +98,19 @@ class OnDevice : public shardrec::test::DeviceTest {
     std::unique_ptr<Array> array_;
   };
 
+  // A word of the device.
+  class Word {
+   public:
+    Word(OnDevice& test, uint32_t word) : array_(test, &kBefore, sizeof word) {
+      store_word(*test.stream_, get(), word);
+    }
+    uint32_t* get() { return static_cast<uint32_t*>(array_.data()); }
+
+   private:
+    static constexpr uint32_t kBefore = 0x5A5A5A5A;
+    Array array_;
+  };
+
   Both both(const Shape& shape, uint32_t seed) { return {*this, shape, seed}; }
   // A vector, at any address.
   Both vector(const Shape& shape, uint32_t seed) {

@@ -102,21 +102,29 @@ TEST_F(ElementsOnDevice, CrossBackward) {
   });
 }
 
+// Whatever number its bits are.
+TEST_F(ElementsOnDevice, StoreAWord) {
+  for (const uint32_t word : {0U, 1U, 17U, 0x80000000U, 0x7F800001U, 0xFFC12345U, 0xFFFFFFFFU}) {
+    EXPECT_EQ(read(Word(*this, word).get(), 1), std::vector<uint32_t>{word});
+  }
+}
+
 // None, some and all elements are dropped; the word of the first one is a threshold too.
 TEST_F(ElementsOnDevice, DropOut) {
   constexpr uint64_t kSeed = 0x123456789ABCDEF;
   const uint32_t first_word =
       compute::math::philox({0, 0, 3, 17}, compute::math::philox_key(kSeed))[0];
+  Word forward(*this, 17);
   for_each_shape([&](const Shape& shape) {
     for (const uint32_t threshold : {0U, first_word, 0xFFFFFFFFU}) {
       Both x = both(shape, 1), y = both(shape, 2);
       const DropoutMask mask{
           .seed = kSeed, .layer = 3, .forward = 17, .threshold = threshold, .factor = 1.25F};
       kernels().dropout(mask, 0, x.host(), y.host());
-      dropout(*stream_, mask, x.there(), y.there());
+      dropout(*stream_, mask, forward.get(), x.there(), y.there());
       y.expect_same("y");
       kernels().dropout(mask, 0, x.host(), x.host());
-      dropout(*stream_, mask, x.there(), x.there());
+      dropout(*stream_, mask, forward.get(), x.there(), x.there());
       x.expect_same("x in place");
     }
   });

@@ -1,6 +1,7 @@
 #include "dense/device/kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "compute/cuda/host/optimizer_steps.h"
@@ -155,10 +156,19 @@ void layer_norm_backward(Stream& stream, const float* weight, const float* stati
   enqueue(stream, operations().normalize_gradients, job, "compute gradients of layer norm");
 }
 
-void dropout(Stream& stream, const DropoutMask& mask, const Matrix& x, const Matrix& y) {
+// A float is stored as it is, whatever its bits are.
+void store_word(Stream& stream, uint32_t* to, uint32_t word) {
+  const shardrec_cuda_filling job{
+      .x = {.data = to, .rows = 1, .cols = 1, .stride = 1, .element = SHARDREC_CUDA_FLOAT32},
+      .number = std::bit_cast<float>(word)};
+  enqueue(stream, operations().fill_numbers, job, "store a word");
+}
+
+void dropout(Stream& stream, const DropoutMask& mask, const uint32_t* forward, const Matrix& x,
+             const Matrix& y) {
   const shardrec_cuda_dropout job{.seed = mask.seed,
+                                  .forward = forward,
                                   .layer = mask.layer,
-                                  .forward = mask.forward,
                                   .threshold = mask.threshold,
                                   .factor = mask.factor,
                                   .x = on_device(x),

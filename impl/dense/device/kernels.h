@@ -8,7 +8,7 @@
 // Matrices of bfloat16 are widened when they are read, and rounded to nearest, ties to even, when they are written: what
 // is between has the bits of floats. Those of a call are of one type, but where it says otherwise.
 //
-// Of dropout() and update_elements() some arguments change from step to step: a list of operations with them is never
+// Of store_word() and update_elements() some arguments change from step to step: a list of operations with them is never
 // the list of the step before, and no graph (compute/cuda/kernels/command_list.h). A submit() of the stream in front of
 // them and behind them keeps the others in lists of their own.
 //
@@ -65,8 +65,13 @@ void layer_norm_forward(Stream& stream, const LayerNormForward& layer, const Mat
 void layer_norm_backward(Stream& stream, const float* weight, const float* statistics,
                          const Matrix& x, const Matrix& dy, const Matrix& dx, const TileSums& sums);
 
-// x and y are all rows of the batch. y may be x, or of floats where x is not.
-void dropout(Stream& stream, const DropoutMask& mask, const Matrix& x, const Matrix& y);
+// A word of the device.
+void store_word(Stream& stream, uint32_t* to, uint32_t word);
+
+// x and y are all rows of the batch. y may be x, or of floats where x is not. The number of the forward is the word that
+// the device has at `forward` by then; mask.forward is not read.
+void dropout(Stream& stream, const DropoutMask& mask, const uint32_t* forward, const Matrix& x,
+             const Matrix& y);
 
 // Floats of scratch on the device for update_elements() of so many elements: 0 but for LAMB.
 int64_t update_scratch(compute::OptimizerKind kind, int64_t count) noexcept;

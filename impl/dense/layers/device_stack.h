@@ -23,7 +23,18 @@ struct DeviceStack {
       : context(options), gemm(context.shared_stream()), parameters(context, host) {}
 
   DeviceOperations operations(device::Multiplier multiplier) noexcept {
-    return {context.stream(), gemm, multiplier};
+    return {context.stream(), gemm, multiplier, forward_word()};
+  }
+
+  // The number of a forward that drops elements, for it and its backward. It is stored ahead of their operations, which
+  // are those of other forwards then.
+  void store_forward(uint32_t number) {
+    forward_number.resize(sizeof number);
+    device::store_word(context.stream(), forward_word(), number);
+    context.stream().submit();
+  }
+  uint32_t* forward_word() noexcept {
+    return static_cast<uint32_t*>(static_cast<void*>(forward_number.data()));
   }
 
   // The device has the parameters of the host from now on, if it does not. Throws OUT_OF_MEMORY, DEVICE_ERROR.
@@ -63,6 +74,7 @@ struct DeviceStack {
   device::HostMatrix output_gradient{context};
   device::HostMatrix input_gradient{context};
   device::DeviceLoss loss{context};
+  compute::Buffer forward_number{context.memory()};
   bool host_is_newer = true;         // its parameters have changed behind the last receive()
   bool weights_are_rounded = false;  // as the parameters are now
 };

@@ -96,8 +96,9 @@ void Mlp::forward_on_device(const device::CallerMatrix& input, const device::Cal
   const core::Matrix in = given.read(input, device_->input);
   const core::Matrix out = given.write(output, device_->output);
   batch_ = input.rows.rows;
-  const DeviceOperations on = device_->operations(multiplier());
   try {
+    if (drops_) device_->store_forward(forward_number_);
+    const DeviceOperations on = device_->operations(multiplier());
     input_ = rounds() ? rounded_on_device(in, rounded_input_) : in;
     if (rounds()) round_weights_on_device();
     for (size_t l = 0; l < layers_.size(); ++l) {

@@ -79,9 +79,7 @@ void layer_norm(const DeviceOperations& on, const DeviceLayer& layer,
 void drop(const DeviceOperations& on, const DropoutMask* mask, const ElementMatrix& x,
           const ElementMatrix& y) {
   if (mask != nullptr) {
-    on.stream.submit();  // the mask is another one in each step: the rest is launched without it
-    device::dropout(on.stream, *mask, x, y);
-    on.stream.submit();
+    device::dropout(on.stream, *mask, on.forward, x, y);
   } else {
     device::copy_rows(on.stream, x, y);
   }

@@ -22,6 +22,7 @@ struct DeviceOperations {
   compute::cuda::host::Stream& stream;
   device::Gemm& gemm;
   device::Multiplier multiplier = device::Multiplier::kExact;  // of matrices of floats
+  const uint32_t* forward = nullptr;  // of dropout masks: its number, a word of the device
 };
 
 // A layer with its parameters, and what it multiplies by: its weight matrices, or copies of them in bfloat16.

@@ -115,8 +115,8 @@ typedef struct shardrec_cuda_layer_norm_gradient {
 // dense::DropoutMask, on all rows of a batch. y may be x. y is of the type of x, or of floats.
 typedef struct shardrec_cuda_dropout {
   uint64_t seed;
+  const uint32_t *forward;  // a word of the device, which is read when it takes place
   uint32_t layer;
-  uint32_t forward;
   uint32_t threshold;
   float factor;
   shardrec_cuda_matrix x;

@@ -15,7 +15,7 @@ struct DropoutWords {
   SHARDREC_DEVICE DropoutWords(const shardrec_cuda_dropout& job, int64_t quad)
       : words(math::philox(
             {static_cast<uint32_t>(quad), static_cast<uint32_t>(static_cast<uint64_t>(quad) >> 32),
-             job.layer, job.forward},
+             job.layer, *global(job.forward)},
             math::philox_key(job.seed))) {}
 };
 
