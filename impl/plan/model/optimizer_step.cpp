@@ -1,6 +1,6 @@
 #include "plan/model/optimizer_step.h"
 
-#include <cmath>
+#include "compute/math/bias_correction.h"
 
 namespace shardrec::plan {
 namespace {
@@ -14,11 +14,6 @@ compute::WeightDecay decay_of(shardrec_weight_decay mode) {
     default:
       return compute::WeightDecay::kNone;
   }
-}
-
-// What a moment that began at 0 is divided by, inverted.
-float bias(double beta, int64_t number) {
-  return static_cast<float>(1 / (1 - std::pow(beta, static_cast<double>(number))));
 }
 
 }  // namespace
@@ -43,8 +38,8 @@ compute::OptimizerStep optimizer_step(const Optimizer& optimizer, int64_t number
   step.one_minus_beta2 = static_cast<float>(1 - optimizer.beta2);
   // Of the two moments; of others nothing changes from step to step.
   if (compute::facts_of(step.kind).state_count() == 2) {
-    step.bias1 = bias(optimizer.beta1, number);
-    step.bias2 = bias(optimizer.beta2, number);
+    step.bias1 = compute::math::bias_correction(optimizer.beta1, number);
+    step.bias2 = compute::math::bias_correction(optimizer.beta2, number);
   }
   step.momentum = static_cast<float>(optimizer.momentum);
   step.eta = static_cast<float>(optimizer.eta);
