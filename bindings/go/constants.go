@@ -819,6 +819,9 @@ const (
 	// PrecisionBfloat16 is SHARDREC_PRECISION_BFLOAT16: what lies between layers, too, is in bfloat16;
 	// parameters stay float32.
 	PrecisionBfloat16 Precision = 2
+	// PrecisionFloat16 is SHARDREC_PRECISION_FLOAT16: the same in float16, with gradients scaled between layers
+	// (LOSS_SCALE).
+	PrecisionFloat16 Precision = 3
 )
 
 // String is the value's name, as options take it where it is an option's: such as "float32".
@@ -830,6 +833,8 @@ func (v Precision) String() string {
 		return "tfloat32"
 	case PrecisionBfloat16:
 		return "bfloat16"
+	case PrecisionFloat16:
+		return "float16"
 	}
 	return "Precision(" + strconv.Itoa(int(v)) + ")"
 }
@@ -1140,6 +1145,13 @@ const (
 	OptionStream Option = 701
 	// OptionPrecision is SHARDREC_OPTION_PRECISION: i64, [Precision]; default FLOAT32. Since 0.2.
 	OptionPrecision Option = 702
+	// OptionLossScale is SHARDREC_OPTION_LOSS_SCALE: f64, a power of two in [1, 2^24]: what gradients between
+	// layers are multiplied by at first; default 65536. Not looked at but with PRECISION FLOAT16. Since 0.2.
+	OptionLossScale Option = 703
+	// OptionLossScaleSteps is SHARDREC_OPTION_LOSS_SCALE_STEPS: i64, >= 0: the scale is doubled after so many
+	// backwards in a row whose gradients are finite; 0: it is constant; default 2000. Not looked at but with
+	// PRECISION FLOAT16. Since 0.2.
+	OptionLossScaleSteps Option = 704
 	// OptionPlacement is SHARDREC_OPTION_PLACEMENT: i64, [Placement]; default INTRA_NODE_SYNC.
 	OptionPlacement Option = 800
 	// OptionEngine is SHARDREC_OPTION_ENGINE: i64, [Engine]; default: as the environment says; for
@@ -1307,6 +1319,10 @@ func (v Option) String() string {
 		return "stream"
 	case OptionPrecision:
 		return "precision"
+	case OptionLossScale:
+		return "loss_scale"
+	case OptionLossScaleSteps:
+		return "loss_scale_steps"
 	case OptionPlacement:
 		return "placement"
 	case OptionEngine:

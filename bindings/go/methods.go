@@ -1568,6 +1568,22 @@ type Mlp struct{ handle }
 //	          input_gradient, gradients of parameters, dx0 (the sum of dy * (x W^T + b) over a run of cross
 //	          layers), and mean and variance of LAYER_NORM. CPU and devices differ by the order of
 //	          sums in a product alone; on the CPU it is a reference, no faster than FLOAT32.
+//	FLOAT16   As BFLOAT16, with float16 for bfloat16; too large a number becomes infinity. Gradients that
+//	          float16 is too small for are kept by a scale S, a power of two (Micikevicius et al. 2018):
+//	          backward multiplies output_gradient by S before it is rounded, and gradients of parameters
+//	          and input_gradient by 1 / S, both in FLOAT32, so that callers, losses and DDP sets see no
+//	          scale. S is the option LOSS_SCALE at first. After a backward that has given a gradient of a
+//	          parameter or an input_gradient that is NaN or infinite, whatever it came from, S is halved,
+//	          not below 1; after LOSS_SCALE_STEPS backwards in a row without one it is doubled, not above
+//	          2^24 (PyTorch's GradScaler with the factors 2 and 0.5). Backwards of empty batches do not
+//	          count. Mlp.Step is skipped where a gradient of a parameter is NaN or infinite as it
+//	          is then, accumulated or reduced over ranks: parameters, optimizer states and the count of steps
+//	          stay as they are, and skipped_steps of shardrec_layers counts. A DDP set that steps has the
+//	          option NON_FINITE SKIP for that, by which one rank's infinity is a step that all ranks skip.
+//	          Each rank has its own S. On a device S is there, and so is the decision to skip: no call waits
+//	          for them but Mlp.Info and checkpoints. These have S and its count, but not
+//	          LOSS_SCALE_STEPS, nor skipped_steps: a stack that goes on is made with the same one. Loaded
+//	          from a stack of another precision, a stack keeps the S that it has.
 //
 // In all of them a ReLU gives NaN for NaN, so that a NaN comes to the loss and to the gradients: its mask is
 // never that of a matrix product's kernel, which has 0 there.
@@ -1590,11 +1606,14 @@ type MlpInfo struct {
 	LearningRate float64
 	Optimizer    Optimizer
 	States       int
+	LossScale    float64
+	SkippedSteps int
 }
 
 // Info is shardrec_mlp_info.
 //
-// What the stack is. out: its struct_size is set; the members that fit in it are written.
+// What the stack is. out: its struct_size is set; the members that fit in it are written. Of a stack with
+// PRECISION FLOAT16 on a device the call returns when the device has done what was enqueued before.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]. Since 0.2.
 func (m *Mlp) Info() (MlpInfo, error) {
 	var outInputs int64
@@ -1606,8 +1625,10 @@ func (m *Mlp) Info() (MlpInfo, error) {
 	var outLearningRate float64
 	var outOptimizer int32
 	var outStates int32
-	err := capi.Flat_mlp_info(m.raw(), &outInputs, &outOutputs, &outLayers, &outParameters, &outElements, &outStep, &outLearningRate, &outOptimizer, &outStates)
-	return MlpInfo{Inputs: int(outInputs), Outputs: int(outOutputs), Layers: int(outLayers), Parameters: int(outParameters), Elements: int(outElements), Step: int(outStep), LearningRate: outLearningRate, Optimizer: Optimizer(outOptimizer), States: int(outStates)}, err
+	var outLossScale float64
+	var outSkippedSteps int64
+	err := capi.Flat_mlp_info(m.raw(), &outInputs, &outOutputs, &outLayers, &outParameters, &outElements, &outStep, &outLearningRate, &outOptimizer, &outStates, &outLossScale, &outSkippedSteps)
+	return MlpInfo{Inputs: int(outInputs), Outputs: int(outOutputs), Layers: int(outLayers), Parameters: int(outParameters), Elements: int(outElements), Step: int(outStep), LearningRate: outLearningRate, Optimizer: Optimizer(outOptimizer), States: int(outStates), LossScale: outLossScale, SkippedSteps: int(outSkippedSteps)}, err
 }
 
 // ZeroGradients is shardrec_mlp_zero_gradients.
@@ -1620,8 +1641,9 @@ func (m *Mlp) ZeroGradients() error {
 
 // Step is shardrec_mlp_step.
 //
-// One optimizer step on all parameters with their gradients, which stay as they are. Errors:
-// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no backward yet). Since 0.1.
+// One optimizer step on all parameters with their gradients, which stay as they are; with PRECISION
+// FLOAT16 none where one of them is NaN or infinite ([NewMlp]). Errors: [ErrInvalidHandle], [ErrClosed],
+// [ErrBusy], [ErrInvalidState] (no backward yet). Since 0.1.
 func (m *Mlp) Step() error {
 	return capi.Mlp_step(m.raw())
 }

@@ -688,6 +688,20 @@ func (o *MlpOptions) Precision(value Precision) *MlpOptions {
 	return o
 }
 
+// LossScale sets LOSS_SCALE: a power of two in [1, 2^24]: what gradients between layers are multiplied by at
+// first; default 65536. Not looked at but with PRECISION FLOAT16. Since 0.2.
+func (o *MlpOptions) LossScale(value float64) *MlpOptions {
+	o.set(OptionLossScale, value)
+	return o
+}
+
+// LossScaleSteps sets LOSS_SCALE_STEPS: >= 0: the scale is doubled after so many backwards in a row whose
+// gradients are finite; 0: it is constant; default 2000. Not looked at but with PRECISION FLOAT16. Since 0.2.
+func (o *MlpOptions) LossScaleSteps(value int64) *MlpOptions {
+	o.set(OptionLossScaleSteps, value)
+	return o
+}
+
 // MeshOptions are options of a mesh. Unset ones, and all of nil, have their defaults.
 type MeshOptions struct{ settings }
 

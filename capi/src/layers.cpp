@@ -38,6 +38,8 @@ dense::MlpOptions mlp_options(const Options& options) {
           .threads = threads ? static_cast<int>(*threads) : comm::ThreadShare::least(),
           .accumulate = options.i64(SHARDREC_OPTION_ACCUMULATE_GRADIENTS) != 0,
           .precision = static_cast<dense::Precision>(options.i64(SHARDREC_OPTION_PRECISION)),
+          .loss_scale = {.scale = options.f64(SHARDREC_OPTION_LOSS_SCALE),
+                         .steps = options.i64(SHARDREC_OPTION_LOSS_SCALE_STEPS)},
           .place = place_from(options)};
 }
 
@@ -131,6 +133,7 @@ shardrec_status shardrec_mlp_add(shardrec_mlp* mlp, const shardrec_layer* layer)
 shardrec_status shardrec_mlp_info(const shardrec_mlp* mlp, shardrec_layers* out) {
   return guard([&] {
     const auto use = enter(mlp, Access::kExclusive);
+    use->fetch_loss_scale();
     const dense::Parameters& parameters = use->parameters();
     const auto count = static_cast<int32_t>(parameters.infos().size());
     const shardrec_optimizer optimizer = parameters.optimizer().kind;
@@ -145,7 +148,9 @@ shardrec_status shardrec_mlp_info(const shardrec_mlp* mlp, shardrec_layers* out)
                         .step = parameters.steps(),
                         .learning_rate = parameters.optimizer().learning_rate,
                         .optimizer = optimizer,
-                        .states = static_cast<int32_t>(dense::state_names(optimizer).size())});
+                        .states = static_cast<int32_t>(dense::state_names(optimizer).size()),
+                        .loss_scale = use->loss_scale().scale,
+                        .skipped_steps = use->loss_scale().skipped_steps});
   });
 }
 

@@ -8,6 +8,7 @@
 #include "comm/rendezvous/net/interfaces.h"
 #include "comm/rendezvous/protocol/limits.h"
 #include "comm/rendezvous/protocol/token.h"
+#include "dense/loss_scale.h"
 #include "plan/model/limits.h"
 #include "plan/model/names.h"
 #include "shardrec/comm.h"
@@ -102,10 +103,11 @@ constexpr std::array<Named, 2> kDeviceWaits = {{
     {SHARDREC_DEVICE_WAIT_SLEEP, "sleep"},
     {SHARDREC_DEVICE_WAIT_SPIN, "spin"},
 }};
-constexpr std::array<Named, 3> kPrecisions = {{
+constexpr std::array<Named, 4> kPrecisions = {{
     {SHARDREC_PRECISION_FLOAT32, "float32"},
     {SHARDREC_PRECISION_TFLOAT32, "tfloat32"},
     {SHARDREC_PRECISION_BFLOAT16, "bfloat16"},
+    {SHARDREC_PRECISION_FLOAT16, "float16"},
 }};
 constexpr std::array<Named, 3> kUnused = {{
     {SHARDREC_UNUSED_ERROR, "error"},
@@ -165,6 +167,7 @@ bool any_real(double) { return true; }
 bool not_negative(double value) { return value >= 0; }
 bool positive(double value) { return value > 0; }
 bool below_one(double value) { return value >= 0 && value < 1; }
+bool is_loss_scale(double value) { return dense::is_loss_scale(value); }
 bool is_silence(double value) { return comm::rendezvous::is_silence(value); }
 bool any_text(std::string_view) { return true; }
 bool is_host(std::string_view value) { return comm::rendezvous::is_host(value); }
@@ -330,6 +333,10 @@ constexpr std::array kRows = {
     integer(KEY(ACCUMULATE_GRADIENTS), kMlp, kSwitch, 0, 1, 0),
     integer(KEY(STREAM), kOrderedByStreams, "an integer", INT64_MIN, INT64_MAX, 0),
     choice(KEY(PRECISION), kMlp, kChoicesIn<kPrecisions>, SHARDREC_PRECISION_FLOAT32),
+    real(KEY(LOSS_SCALE), kMlp, "a power of two in [1, 2^24]", is_loss_scale,
+         dense::kUsualLossScale),
+    integer(KEY(LOSS_SCALE_STEPS), kMlp, "an integer, 0 or more,", 0, INT64_MAX,
+            dense::kUsualLossScaleSteps),
     choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),
     choice(KEY(ENGINE), kComm, kEngineChoices, std::nullopt),
     real(KEY(COMM_SETUP_SECONDS), kComm, kFinitePositive, positive, 1800.0),

@@ -1,4 +1,4 @@
-// A matrix of a stack of layers, wherever it is: of floats, or of bfloat16 on a device.
+// A matrix of a stack of layers, wherever it is: of floats, or of a type of 16 bits on a device.
 //
 // Owns nothing. Any thread.
 #pragma once
@@ -27,12 +27,11 @@ struct ElementMatrix {
   compute::Element element = compute::Element::kFloat32;
 };
 
-// Elements from a row to the next in memory of a stack: rows of bfloat16 begin at multiples of 16 bytes, as tensor cores
+// Elements from a row to the next in memory of a stack: rows of 16 bits begin at multiples of 16 bytes, as tensor cores
 // want them.
 constexpr int64_t row_stride(int64_t cols, compute::Element element) noexcept {
   if (element == compute::Element::kFloat32) return cols;
-  constexpr auto kAligned =
-      int64_t{16} / static_cast<int64_t>(compute::element_bytes(compute::Element::kBfloat16));
+  constexpr int64_t kAligned = 16 / sizeof(uint16_t);
   return (cols + kAligned - 1) / kAligned * kAligned;
 }
 

@@ -43,6 +43,7 @@ constexpr Kernels kKernels = {
     .column_sums = &column_sums,
     .add = &add,
     .scale = &scale,
+    .round_float16 = &round_float16,
     .round_bfloat16 = &round_bfloat16,
     .square_sum = &square_sum,
     .cross_forward = &cross_forward,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compute/element.h"
 #include "core/tensor.h"
 
 namespace shardrec::dense {
@@ -71,7 +72,8 @@ struct Kernels {
   void (*add)(const float* x, float* sum, int64_t count) noexcept;
   // x *= factor
   void (*scale)(float* x, float factor, int64_t count) noexcept;
-  // y = x, rounded to bfloat16: to nearest, ties to even. y may be x.
+  // y = x, rounded to the type: to nearest, ties to even. y may be x.
+  void (*round_float16)(const float* x, float* y, int64_t count) noexcept;
   void (*round_bfloat16)(const float* x, float* y, int64_t count) noexcept;
   // The sum of x[i]^2 in float64, where the squares are exact: 16 lanes (i mod 16), each from 0 in
   // ascending i, then the tree lane[i] += lane[i + 8], + 4, + 2, + 1.
@@ -112,6 +114,11 @@ struct Kernels {
                                float* dense_gradient, float* embedding_gradient,
                                float* scratch) noexcept;
 };
+
+// Of a set, what rounds to a type of 16 bits.
+inline auto rounding_to(compute::Element element, const Kernels& set) noexcept {
+  return element == compute::Element::kFloat16 ? set.round_float16 : set.round_bfloat16;
+}
 
 // The set of the name that compute::cpu_kernels() has now, so that one switch rules both.
 const Kernels& kernels();

@@ -21,9 +21,11 @@ using shardrec::MlpOptions;
 constexpr int64_t kInputs = 9;
 constexpr int64_t kBatch = 40;
 
+// In FLOAT16 gradients of about 1 overflow at first, and the scale is doubled now and then.
 Mlp make(shardrec_precision precision) {
   MlpOptions options;
   options.seed(21).threads(1).optimizer("adam").learning_rate(0.01).precision(precision);
+  options.loss_scale(0x1p17).loss_scale_steps(2);
   Mlp mlp(kInputs, options);
   mlp.add_cross(2).add_linear(5).add_linear(1, SHARDREC_ACTIVATION_NONE);
   return mlp;
@@ -67,11 +69,26 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(PrecisionApi, TheOptionChangesWhatAStackComputes) {
-  Mlp exact = make(SHARDREC_PRECISION_FLOAT32), rounded = make(SHARDREC_PRECISION_BFLOAT16);
-  EXPECT_TRUE(same(values_and_states(exact), values_and_states(rounded))) << "at first";
-  const std::vector<float> a = train(exact, 0, 1), b = train(rounded, 0, 1);
-  EXPECT_FALSE(same(a, b));
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.1F * (1 + std::abs(a[i])));
+  for (const auto precision : {SHARDREC_PRECISION_BFLOAT16, SHARDREC_PRECISION_FLOAT16}) {
+    Mlp exact = make(SHARDREC_PRECISION_FLOAT32), rounded = make(precision);
+    EXPECT_TRUE(same(values_and_states(exact), values_and_states(rounded))) << "at first";
+    const std::vector<float> a = train(exact, 0, 1), b = train(rounded, 0, 1);
+    EXPECT_FALSE(same(a, b));
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.1F * (1 + std::abs(a[i])));
+  }
+}
+
+TEST(PrecisionApi, InfoHasTheLossScaleAndTheSkippedSteps) {
+  Mlp exact = make(SHARDREC_PRECISION_FLOAT32), scaled = make(SHARDREC_PRECISION_FLOAT16);
+  EXPECT_EQ(scaled.info().loss_scale, 0x1p17);
+  (void)train(exact, 0, 2);
+  (void)train(scaled, 0, 2);
+  EXPECT_EQ(exact.info().loss_scale, 1);
+  EXPECT_EQ(exact.info().skipped_steps, 0);
+  EXPECT_EQ(exact.info().step, 2);
+  EXPECT_EQ(scaled.info().loss_scale, 0x1p15);
+  EXPECT_EQ(scaled.info().skipped_steps, 2);
+  EXPECT_EQ(scaled.info().step, 0);
 }
 
 TEST(PrecisionApi, Tfloat32NeedsADeviceAndAnInteractionIgnoresIt) {
@@ -81,29 +98,38 @@ TEST(PrecisionApi, Tfloat32NeedsADeviceAndAnInteractionIgnoresIt) {
   EXPECT_EQ(interaction.outputs(), 3 + 3);
 }
 
-// Saved in one precision, gone on with in the other; in the same one, the same bits.
-TEST(PrecisionApi, CheckpointsKnowNoPrecision) {
-  for (const auto from : {SHARDREC_PRECISION_FLOAT32, SHARDREC_PRECISION_BFLOAT16}) {
-    const auto to = from == SHARDREC_PRECISION_FLOAT32 ? SHARDREC_PRECISION_BFLOAT16
-                                                       : SHARDREC_PRECISION_FLOAT32;
+// Saved in one precision, gone on with in another; in the same one, the same bits, by the same scale.
+TEST(PrecisionApi, CheckpointsAreLoadedInAllPrecisions) {
+  constexpr shardrec_precision kAll[] = {SHARDREC_PRECISION_FLOAT32, SHARDREC_PRECISION_BFLOAT16,
+                                         SHARDREC_PRECISION_FLOAT16};
+  for (const auto from : kAll) {
     Directory directory;
     run(1, [&](shardrec::Comm& comm, int) {
       Mlp mlp = make(from);
-      (void)train(mlp, 0, 3);
+      (void)train(mlp, 0, 7);
       Checkpoint checkpoint(comm, directory.path());
       checkpoint.add("layers", mlp);
-      checkpoint.commit(3);
+      checkpoint.commit(7);
       const std::vector<float> saved = values_and_states(mlp);
-      const std::vector<float> expected = train(mlp, 3, 6);
-      for (const auto precision : {from, to}) {
+      const double scale = mlp.info().loss_scale;
+      const std::vector<float> expected = train(mlp, 7, 12);
+      for (const auto precision : kAll) {
         Mlp other = make(precision);
         (void)train(other, 0, 1);
+        const double own_scale = other.info().loss_scale;
         Checkpoint again(comm, directory.path());
         again.add("layers", other);
         again.open();
         again.load();
         EXPECT_TRUE(same(values_and_states(other), saved));
-        EXPECT_EQ(same(train(other, 3, 6), expected), precision == from);
+        const bool has_scale = precision == from;
+        EXPECT_EQ(other.info().loss_scale, has_scale ? scale : own_scale);
+        EXPECT_EQ(same(train(other, 7, 12), expected), precision == from);
+        if (precision == from) EXPECT_EQ(other.info().loss_scale, mlp.info().loss_scale);
+      }
+      if (from == SHARDREC_PRECISION_FLOAT16) {
+        EXPECT_GT(mlp.info().step, 2);
+        EXPECT_LT(scale, 0x1p17);
       }
     });
   }

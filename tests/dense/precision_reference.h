@@ -1,6 +1,6 @@
 // A stack of layers in each precision, written from capi's layers.h, between bounds: what any order of float32 sums
 // inside a product may give. Numbers are intervals in double. Rounding is monotonic, so that a rounded interval is that
-// of its rounded ends: most numbers that are rounded to bfloat16 have one value only.
+// of its rounded ends: most numbers that are rounded to 16 bits have one value only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -58,15 +58,18 @@ inline Interval single(const Interval& x) {
           static_cast<float>(x.high + kDouble * std::fabs(x.high))};
 }
 
-// To nearest, ties to even: 8 bits of mantissa. Not of subnormal numbers.
-inline double nearest_bfloat16(double x) {
+// To nearest, ties to even, among numbers with so many bits of mantissa that are multiples of 2^last.
+inline double nearest(double x, int bits, int last) {
   if (x == 0) return x;
   int exponent = 0;
-  const double mantissa = std::frexp(x, &exponent);
-  return std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8);
+  (void)std::frexp(x, &exponent);
+  const int place = std::max(exponent - bits, last);
+  return std::ldexp(std::nearbyint(std::ldexp(x, -place)), place);
 }
-inline Interval nearest_bfloat16(const Interval& x) {
-  return {nearest_bfloat16(x.low), nearest_bfloat16(x.high)};
+inline double nearest_bfloat16(double x) { return nearest(x, 8, -133); }
+inline double nearest_float16(double x) {
+  const double rounded = nearest(x, 11, -24);
+  return std::fabs(rounded) < 0x1p16 ? rounded : std::copysign(INFINITY, x);
 }
 
 // A sum of floats in any order, fused or not (Higham, Accuracy and Stability, 2002, 3.1).
@@ -106,9 +109,9 @@ struct IntervalMatrix {
 
 class PrecisionReference {
  public:
-  // The parameters as `mlp` has them in the host's memory.
-  PrecisionReference(const Mlp& mlp, Precision precision)
-      : precision_(precision), shapes_(mlp.shapes()), inputs_(mlp.inputs()) {
+  // The parameters as `mlp` has them in the host's memory. scale: of gradients, a power of two.
+  PrecisionReference(const Mlp& mlp, Precision precision, double scale = 1)
+      : precision_(precision), scale_(scale), shapes_(mlp.shapes()), inputs_(mlp.inputs()) {
     for (const ParameterInfo& info : mlp.parameters().infos()) {
       const float* from = mlp.parameters().values(info.offset);
       const int64_t cols = info.shape.size() > 1 ? info.shape[1] : info.size;
@@ -131,9 +134,12 @@ class PrecisionReference {
       xs_.push_back(forward(l));
     }
     IntervalMatrix gradient = matrix(output_gradient);
+    multiply(gradient, scale_);
     keep(gradient, true);
     for (size_t l = shapes_.size(); l-- > 0;) gradient = backward(l, gradient);
     dx = gradient;
+    multiply(dx, 1 / scale_);
+    for (auto& [name, of_parameter] : gradients) multiply(of_parameter, 1 / scale_);
   }
 
   const IntervalMatrix& output() const { return xs_.back(); }
@@ -154,10 +160,13 @@ class PrecisionReference {
     return out;
   }
   bool is_cross(size_t l) const { return shapes_[l].kind == SHARDREC_LAYER_CROSS; }
-  bool rounds() const { return precision_ == Precision::kBfloat16; }
+  static void multiply(IntervalMatrix& x, double factor) {
+    for (Interval& number : x.numbers) number = number * Interval(factor);
+  }
   void keep(IntervalMatrix& x, bool wanted) const {
-    if (!rounds() || !wanted) return;
-    for (Interval& number : x.numbers) number = nearest_bfloat16(number);
+    if (element_of(precision_) == compute::Element::kFloat32 || !wanted) return;
+    const auto round = precision_ == Precision::kFloat16 ? nearest_float16 : nearest_bfloat16;
+    for (Interval& number : x.numbers) number = {round(number.low), round(number.high)};
   }
   IntervalMatrix& value(size_t l, const char* name) {
     return values_.at("layer." + std::to_string(l) + "." + name);
@@ -384,6 +393,7 @@ class PrecisionReference {
   }
 
   Precision precision_;
+  double scale_;
   std::vector<LayerShape> shapes_;
   int64_t inputs_;
   std::map<std::string, IntervalMatrix> values_;

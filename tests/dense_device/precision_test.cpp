@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -25,10 +26,15 @@ using test::StackOf;
 constexpr uint64_t kSeed = 7;
 constexpr device::ContextOptions kDevice{.device = 0};
 
+constexpr std::array kNarrow = {Precision::kBfloat16, Precision::kFloat16};
+
+// With a scale by which gradients of about 1 stay finite in float16.
+constexpr double scale_of(Precision precision) { return precision == Precision::kFloat16 ? 16 : 1; }
 MlpOptions options(Precision precision, double rate = 0.01) {
   return {.optimizer = {.learning_rate = rate},
           .seed = kSeed,
           .precision = precision,
+          .loss_scale = {.scale = scale_of(precision), .steps = 0},
           .place = kDevice};
 }
 
@@ -58,7 +64,7 @@ void expect_reference(Mlp& mlp, Precision precision, int64_t size, int64_t gap, 
   Samples samples(mlp, size, gap);
   samples.train(mlp);
   mlp.fetch();
-  test::PrecisionReference reference(mlp, precision);
+  test::PrecisionReference reference(mlp, precision, scale_of(precision));
   reference.run(samples.input, samples.dy, {.seed = kSeed, .forward = forward});
   test::expect_inside(samples.output.values(), reference.output(), "output");
   test::expect_inside(samples.dx.values(), reference.dx, "input gradient");
@@ -79,7 +85,7 @@ std::vector<StackOf> all_stacks() {
 
 TEST(DevicePrecision, NumbersAreBetweenTheBoundsOfTheirRoundings) {
   for (const Precision precision :
-       {Precision::kFloat32, Precision::kTfloat32, Precision::kBfloat16}) {
+       {Precision::kFloat32, Precision::kTfloat32, Precision::kBfloat16, Precision::kFloat16}) {
     for (const StackOf& of : all_stacks()) {
       SCOPED_TRACE(of.name);
       for (const int64_t size : {0, 1, 7, 65}) {
@@ -107,76 +113,83 @@ TEST(DevicePrecision, Tfloat32RoundsTheFactorsOfProducts) {
   EXPECT_GT(different, 40 * 30 / 2);
 }
 
-TEST(DevicePrecision, WithoutProductsBfloat16HasTheBitsOfTheCpu) {
-  const StackOf of{
-      "norms",
-      37,
-      {test::layer_norm(), test::dropout(0.25), test::layer_norm(0.1), test::dropout(0.5)}};
-  MlpOptions here = options(Precision::kBfloat16, 0.05);
-  here.place = {};
-  const auto cpu = test::make(of, here);
-  const auto gpu = test::make(of, options(Precision::kBfloat16, 0.05));
-  for (unsigned step = 0; step < 4; ++step) {
-    Samples a(*cpu, 150, 0, step), b(*gpu, 150, 0, step);
-    a.train(*cpu);
-    b.train(*gpu);
-    ASSERT_TRUE(same_bits(a.output.values(), b.output.values())) << step;
-    ASSERT_TRUE(same_bits(a.dx.values(), b.dx.values())) << step;
-    cpu->step();
-    gpu->step();
+TEST(DevicePrecision, WithoutProductsNumbersHaveTheBitsOfTheCpu) {
+  for (const Precision precision : kNarrow) {
+    const StackOf of{
+        "norms",
+        37,
+        {test::layer_norm(), test::dropout(0.25), test::layer_norm(0.1), test::dropout(0.5)}};
+    MlpOptions here = options(precision, 0.05);
+    here.place = {};
+    const auto cpu = test::make(of, here);
+    const auto gpu = test::make(of, options(precision, 0.05));
+    for (unsigned step = 0; step < 4; ++step) {
+      Samples a(*cpu, 150, 0, step), b(*gpu, 150, 0, step);
+      a.train(*cpu);
+      b.train(*gpu);
+      ASSERT_TRUE(same_bits(a.output.values(), b.output.values())) << step;
+      ASSERT_TRUE(same_bits(a.dx.values(), b.dx.values())) << step;
+      cpu->step();
+      gpu->step();
+    }
+    gpu->fetch();
+    const auto size = static_cast<size_t>(cpu->parameters().size());
+    EXPECT_TRUE(same_bits({cpu->parameters().values(), size}, {gpu->parameters().values(), size}));
   }
-  gpu->fetch();
-  const auto size = static_cast<size_t>(cpu->parameters().size());
-  EXPECT_TRUE(same_bits({cpu->parameters().values(), size}, {gpu->parameters().values(), size}));
 }
 
 // However they change: by steps, from the host, and by views.
 TEST(DevicePrecision, CopiesOfWeightsFollowTheirMasters) {
-  const StackOf of{"both kinds", 9, {test::linear(13), test::cross(3), test::linear(2, false)}};
-  auto stepped = test::make(of, options(Precision::kBfloat16, 0.005));
-  for (unsigned step = 0; step < 3; ++step) {
-    Samples samples(*stepped, 30, 0, step);
-    samples.train(*stepped);
-    stepped->step();
-    stepped->forward(samples.input.view(), samples.output.view());
-    stepped->fetch();
-    test::PrecisionReference reference(*stepped, Precision::kBfloat16);
-    reference.run(samples.input, samples.dy, {});
-    test::expect_inside(samples.output.values(), reference.output(), "after a step");
-  }
-  const int64_t size = stepped->parameters().size();
-  for (int64_t i = 0; i < size; ++i) stepped->parameters().values()[i] *= -0.7F;
-  stepped->publish();
-  expect_reference(*stepped, Precision::kBfloat16, 30, 0, -1);
+  for (const Precision precision : kNarrow) {
+    const StackOf of{"both kinds", 9, {test::linear(13), test::cross(3), test::linear(2, false)}};
+    auto stepped = test::make(of, options(precision, 0.005));
+    for (unsigned step = 0; step < 3; ++step) {
+      Samples samples(*stepped, 30, 0, step);
+      samples.train(*stepped);
+      stepped->step();
+      stepped->forward(samples.input.view(), samples.output.view());
+      stepped->fetch();
+      test::PrecisionReference reference(*stepped, precision, scale_of(precision));
+      reference.run(samples.input, samples.dy, {});
+      test::expect_inside(samples.output.values(), reference.output(), "after a step");
+    }
+    const int64_t size = stepped->parameters().size();
+    for (int64_t i = 0; i < size; ++i) stepped->parameters().values()[i] *= -0.7F;
+    stepped->publish();
+    expect_reference(*stepped, precision, 30, 0, -1);
 
-  float* const view = stepped->values(0);
-  for (const float factor :
-       {0.4F, -2.0F}) {  // also behind the first forward that knows of the view
-    std::vector<float> values = from_device(view, size);
-    for (float& value : values) value *= factor;
-    compute::cuda::host::copy_tensor(row_tensor(view, size, kThere),
-                                     row_tensor(values.data(), size, {}), 0);
-    expect_reference(*stepped, Precision::kBfloat16, 30, 0, -1);
+    float* const view = stepped->values(0);
+    for (const float factor :
+         {0.4F, -2.0F}) {  // also behind the first forward that knows of the view
+      std::vector<float> values = from_device(view, size);
+      for (float& value : values) value *= factor;
+      compute::cuda::host::copy_tensor(row_tensor(view, size, kThere),
+                                       row_tensor(values.data(), size, {}), 0);
+      expect_reference(*stepped, precision, 30, 0, -1);
+    }
   }
 }
 
 TEST(DevicePrecision, BackwardHasTheWeightsOfItsForward) {
-  const StackOf of{"linear", 6, {test::linear(9), test::linear(2, false)}};
-  auto changed = test::make(of, options(Precision::kBfloat16));
-  auto same = test::make(of, options(Precision::kBfloat16));
-  Samples a(*changed, 11), b(*same, 11);
-  changed->forward(a.input.view(), a.output.view());
-  same->forward(b.input.view(), b.output.view());
-  changed->fetch();
-  std::fill_n(changed->parameters().values(), changed->parameters().size(), 3.0F);
-  changed->publish();
-  changed->backward(a.dy.view(), a.dx.view());
-  same->backward(b.dy.view(), b.dx.view());
-  EXPECT_TRUE(same_bits(a.dx.values(), b.dx.values()));
+  for (const Precision precision : kNarrow) {
+    const StackOf of{"linear", 6, {test::linear(9), test::linear(2, false)}};
+    auto changed = test::make(of, options(precision));
+    auto same = test::make(of, options(precision));
+    Samples a(*changed, 11), b(*same, 11);
+    changed->forward(a.input.view(), a.output.view());
+    same->forward(b.input.view(), b.output.view());
+    changed->fetch();
+    std::fill_n(changed->parameters().values(), changed->parameters().size(), 3.0F);
+    changed->publish();
+    changed->backward(a.dy.view(), a.dx.view());
+    same->backward(b.dy.view(), b.dx.view());
+    EXPECT_TRUE(same_bits(a.dx.values(), b.dx.values()));
+  }
 }
 
 TEST(DevicePrecision, AccumulatesTheGradientsOfEachBatch) {
-  for (const Precision precision : {Precision::kTfloat32, Precision::kBfloat16}) {
+  for (const Precision precision :
+       {Precision::kTfloat32, Precision::kBfloat16, Precision::kFloat16}) {
     const StackOf of = test::stacks().back();
     MlpOptions with = options(precision);
     const auto alone = test::make(of, with);
@@ -196,7 +209,8 @@ TEST(DevicePrecision, AccumulatesTheGradientsOfEachBatch) {
 }
 
 TEST(DevicePrecision, ANaNGoesThroughAReLU) {
-  for (const Precision precision : {Precision::kTfloat32, Precision::kBfloat16}) {
+  for (const Precision precision :
+       {Precision::kTfloat32, Precision::kBfloat16, Precision::kFloat16}) {
     const auto mlp =
         test::make({"relu", 2, {test::linear(3), test::linear(1)}}, options(precision));
     Samples samples(*mlp, 4);

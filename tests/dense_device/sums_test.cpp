@@ -46,7 +46,7 @@ class SumsOnDevice : public OnDevice {
       sum_tile(tile, first, std::min(sums.tile_rows, shape.rows - first));
     }
     add_up({.parts = parts.data, .count = parts.rows, .size = parts.cols, .target = target.data},
-           sums.accumulate, threads_);
+           {.accumulate = sums.accumulate}, threads_);
   }
 
   core::Threads threads_{1};

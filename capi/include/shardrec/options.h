@@ -181,6 +181,8 @@ typedef enum shardrec_precision {
   SHARDREC_PRECISION_TFLOAT32 = 1, /* factors are rounded to 10 bits of mantissa */
   SHARDREC_PRECISION_BFLOAT16 = 2, /* what lies between layers, too, is in bfloat16; parameters stay
                                       float32 */
+  SHARDREC_PRECISION_FLOAT16 = 3, /* the same in float16, with gradients scaled between layers
+                                     (LOSS_SCALE) */
   SHARDREC_PRECISION_FORCE_32 = 0x7fffffff
 } shardrec_precision;
 
@@ -375,6 +377,13 @@ typedef enum shardrec_option {
                                    given back behind that. Not looked at on the CPU. Kinds MLP, METRICS
                                    and DDP. Since 0.2 */
   SHARDREC_OPTION_PRECISION = 702, /* i64, shardrec_precision; default FLOAT32. Since 0.2 */
+  SHARDREC_OPTION_LOSS_SCALE = 703, /* f64, a power of two in [1, 2^24]: what gradients between layers are
+                                       multiplied by at first; default 65536. Not looked at but with
+                                       PRECISION FLOAT16. Since 0.2 */
+  SHARDREC_OPTION_LOSS_SCALE_STEPS = 704, /* i64, >= 0: the scale is doubled after so many backwards in a row
+                                             whose gradients are finite; 0: it is constant; default
+                                             2000. Not looked at but with PRECISION FLOAT16. Since
+                                             0.2 */
   /* Mesh. */
   SHARDREC_OPTION_PLACEMENT = 800, /* i64, shardrec_placement; default INTRA_NODE_SYNC */
   /* Communicator. */

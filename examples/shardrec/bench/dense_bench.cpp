@@ -98,7 +98,7 @@ DenseBench add_dense_bench(CLI::App& bench) {
   command
       ->add_option("--precision", o.precision,
                    "In what the layers multiply; tfloat32 on CUDA devices alone")
-      ->check(CLI::IsMember({"float32", "tfloat32", "bfloat16"}))
+      ->check(CLI::IsMember({"float32", "tfloat32", "bfloat16", "float16"}))
       ->capture_default_str();
   command->add_option("--ranks", o.ranks, "Ranks")
       ->check(CLI::Range(1, 1024))

@@ -25,7 +25,7 @@ Contents Gathering::to_save(const HostTensors& tensors) const {
   for (const auto& [name, tables] : tables_) {
     contents.collections.push_back(contents_to_save(*tables, name));
   }
-  add_dense(contents);
+  add_dense(contents, false);
   for (ItemContents& item : tensors.items()) contents.items.push_back(std::move(item));
   return contents;
 }
@@ -54,7 +54,7 @@ Contents Gathering::to_load() const {
   for (const auto& [name, tables] : tables_) {
     contents.collections.push_back(contents_to_load(*tables, name));
   }
-  add_dense(contents);
+  add_dense(contents, true);
   return contents;
 }
 
@@ -83,12 +83,12 @@ void Gathering::require_any(bool others) const {
   core::fail(SHARDREC_INVALID_STATE, "nothing was added to this checkpoint");
 }
 
-void Gathering::add_dense(Contents& contents) const {
+void Gathering::add_dense(Contents& contents, bool to_load) const {
   for (const Layers& added : layers_) {
     contents.items.push_back({.kind = ItemKind::kLayers,
                               .name = added.name,
                               .description = describe_layers(*added.layers),
-                              .tensors = added.state.tensors()});
+                              .tensors = added.state.tensors(to_load)});
   }
   for (const auto& [name, state] : parameters_) {
     contents.items.push_back({.kind = ItemKind::kParameters,

@@ -52,7 +52,7 @@ class Gathering {
   };
 
   void require_any(bool others) const;
-  void add_dense(Contents& contents) const;
+  void add_dense(Contents& contents, bool to_load) const;
 
   std::vector<std::pair<std::string, training::Tables*>> tables_;
   std::vector<Layers> layers_;

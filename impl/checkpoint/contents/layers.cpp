@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "core/json.h"
 
@@ -105,30 +106,32 @@ std::vector<DenseTensor> layer_tensors(const dense::Mlp& mlp) {
   return tensors;
 }
 
-LayersState::LayersState(dense::Mlp& mlp)
-    : mlp_(&mlp),
-      numbers_(std::make_unique<Numbers>(
-          Numbers{.steps = mlp.parameters().steps(),
-                  .learning_rate = mlp.parameters().learning_rate_was_set()
-                                       ? mlp.parameters().optimizer().learning_rate
-                                       : std::numeric_limits<double>::quiet_NaN(),
-                  .dropout_forwards = mlp.dropout_forwards()})) {
+LayersState::LayersState(dense::Mlp& mlp) : mlp_(&mlp), numbers_(std::make_unique<Numbers>()) {
   mlp.fetch();
+  *numbers_ = {.steps = mlp.parameters().steps(),
+               .learning_rate = mlp.parameters().learning_rate_was_set()
+                                    ? mlp.parameters().optimizer().learning_rate
+                                    : std::numeric_limits<double>::quiet_NaN(),
+               .dropout_forwards = mlp.dropout_forwards(),
+               .loss_scale = mlp.loss_scale().scale,
+               .finite_backwards = mlp.loss_scale().finite_backwards};
 }
 
-std::vector<DenseTensor> LayersState::tensors() const {
+std::vector<DenseTensor> LayersState::tensors(bool to_load) const {
   std::vector<DenseTensor> tensors = layer_tensors(*mlp_);
-  tensors.push_back(
-      {.name = "steps", .dtype = SHARDREC_INT64, .shape = {1}, .data = bytes_of(&numbers_->steps)});
-  tensors.push_back({.name = "learning_rate",
-                     .dtype = SHARDREC_FLOAT64,
-                     .shape = {1},
-                     .data = bytes_of(&numbers_->learning_rate)});
-  if (mlp_->has_dropout()) {
-    tensors.push_back({.name = "dropout_forwards",
-                       .dtype = SHARDREC_INT64,
-                       .shape = {1},
-                       .data = bytes_of(&numbers_->dropout_forwards)});
+  const auto add = [&](const char* name, auto& number) -> DenseTensor& {
+    constexpr bool kIsReal = std::is_same_v<decltype(number), double&>;
+    return tensors.emplace_back(DenseTensor{.name = name,
+                                            .dtype = kIsReal ? SHARDREC_FLOAT64 : SHARDREC_INT64,
+                                            .shape = {1},
+                                            .data = bytes_of(&number)});
+  };
+  add("steps", numbers_->steps);
+  add("learning_rate", numbers_->learning_rate);
+  if (mlp_->has_dropout()) add("dropout_forwards", numbers_->dropout_forwards);
+  if (to_load || mlp_->scales()) {
+    add("loss_scale", numbers_->loss_scale).may_miss = true;
+    add("finite_backwards", numbers_->finite_backwards).may_miss = true;
   }
   return tensors;
 }
@@ -138,6 +141,11 @@ void LayersState::apply() noexcept {
   mlp_->set_dropout_forwards(numbers_->dropout_forwards);
   if (std::isfinite(numbers_->learning_rate)) {
     mlp_->parameters().set_learning_rate(numbers_->learning_rate);
+  }
+  if (dense::is_loss_scale(numbers_->loss_scale)) {
+    mlp_->set_loss_scale({.scale = numbers_->loss_scale,
+                          .finite_backwards = numbers_->finite_backwards,
+                          .skipped_steps = mlp_->loss_scale().skipped_steps});
   }
   mlp_->publish();
 }

@@ -1,6 +1,6 @@
 // A stack of layers as a checkpoint holds it: parameters under their names, optimizer states as
 // "<parameter>.<state>", the step count, a learning rate that was set, of stacks with dropout the number of
-// forwards in training, and a description from which the stack can be made again.
+// forwards in training, of stacks in FLOAT16 the loss scale, and a description from which the stack can be made again.
 #pragma once
 
 #include <array>
@@ -24,7 +24,8 @@ class LayersState {
  public:
   explicit LayersState(dense::Mlp& mlp);
 
-  std::vector<DenseTensor> tensors() const;
+  // to_load: what a checkpoint of a stack in any precision has, too.
+  std::vector<DenseTensor> tensors(bool to_load) const;
   void apply() noexcept;
 
  private:
@@ -32,6 +33,8 @@ class LayersState {
     int64_t steps = 0;
     double learning_rate = 0;  // NaN: none was set
     int64_t dropout_forwards = 0;
+    double loss_scale = 1;
+    int64_t finite_backwards = 0;
   };
   dense::Mlp* mlp_;
   std::unique_ptr<Numbers> numbers_;  // stays in place

@@ -111,6 +111,7 @@ void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_
 struct DenseTensor {
   std::string name;
   shardrec_dtype dtype = SHARDREC_FLOAT32;
+  bool may_miss = false;  // a load leaves it as it is where the checkpoint has none
   std::vector<int64_t> shape;
   std::byte* data = nullptr;
 

@@ -112,6 +112,7 @@ class Staged {
       const ItemContents& item = wanted.items[number];
       const std::vector<const ManifestDense*>& tensors = matched[number].tensors;
       for (size_t i = 0; i < tensors.size(); ++i) {
+        if (tensors[i] == nullptr) continue;
         Copy& copy = copies_.emplace_back(
             Copy{item.tensors[i].span(), std::vector<std::byte>(item.tensors[i].span().size())});
         read_dense_from(files, *tensors[i], copy.bytes);
@@ -211,11 +212,13 @@ void take_settings(const Opened& opened, const MatchedCollection& matched, StepR
   }
 }
 
-int64_t bytes_of_items(const Contents& wanted) {
+int64_t bytes_of_items(const Contents& wanted, std::span<const MatchedItem> matched) {
   int64_t total = 0;
-  for (const ItemContents& item : wanted.items) {
-    if (!item.loaded) continue;
-    for (const DenseTensor& tensor : item.tensors) total += tensor.bytes();
+  for (size_t number = 0; number < matched.size(); ++number) {
+    const std::vector<const ManifestDense*>& found = matched[number].tensors;
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (found[i] != nullptr) total += wanted.items[number].tensors[i].bytes();
+    }
   }
   return total;
 }
@@ -246,7 +249,7 @@ void run_load(const Group& group, const Opened& opened, Contents& wanted, const 
     tables.emplace(group, opened, *plan, own.boxes, narrowed, files, control);
     zeros.resize(static_cast<size_t>(own.zeros()));
     if (control != nullptr) {
-      int64_t total = tables->bytes_to_read() + bytes_of_items(wanted);
+      int64_t total = tables->bytes_to_read() + bytes_of_items(wanted, matched.items);
       if (opened.manifest.format == 1) total += bytes_to_verify(group, opened);
       control->start(total);
       control->check();

@@ -169,20 +169,24 @@ std::vector<const ManifestDense*> match(const Opened& opened, const ManifestItem
          {.path = opened.directory});
   };
   std::vector<const ManifestDense*> out;
+  size_t count = 0;
   for (const DenseTensor& tensor : wanted.tensors) {
     const auto found =
         std::find_if(item.tensors.begin(), item.tensors.end(),
                      [&](const ManifestDense& saved) { return saved.name == tensor.name; });
     if (found == item.tensors.end()) {
-      refuse(sentence("it has no tensor \"", tensor.name, "\""));
+      if (!tensor.may_miss) refuse(sentence("it has no tensor \"", tensor.name, "\""));
+      out.push_back(nullptr);
+      continue;
     }
     if (found->dtype != tensor.dtype || found->shape != tensor.shape) {
       refuse(sentence("tensor \"", tensor.name, "\" has another dtype or shape"));
     }
     out.push_back(&*found);
+    ++count;
   }
-  if (out.size() != item.tensors.size()) {
-    refuse(sentence("it holds ", item.tensors.size(), " tensors, ", out.size(), " are expected"));
+  if (count != item.tensors.size()) {
+    refuse(sentence("it holds ", item.tensors.size(), " tensors, ", count, " are expected"));
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include "dense/loss.h"
 
 static_assert(shardrec::dense::kBlockElements == SHARDREC_CUDA_ELEMENT_BLOCK);
+static_assert(static_cast<int>(shardrec::compute::Element::kFloat16) == SHARDREC_CUDA_FLOAT16);
 static_assert(static_cast<int>(shardrec::compute::Element::kBfloat16) == SHARDREC_CUDA_BFLOAT16);
 static_assert(shardrec::dense::kLossBlock == SHARDREC_CUDA_LOSS_BLOCK);
 
@@ -51,7 +52,8 @@ void add_tiles(Stream& stream, const shardrec_cuda_tile_sums& tiles, const TileS
                                 .tiles = (tiles.x.rows + sums.tile_rows - 1) / sums.tile_rows,
                                 .count = count,
                                 .target = sums.target,
-                                .accumulate = sums.accumulate ? 1 : 0};
+                                .accumulate = sums.accumulate ? 1 : 0,
+                                .loss_scale = sums.loss_scale};
   enqueue(stream, operations().add_tree, tree, "sum rows");
 }
 
@@ -77,9 +79,11 @@ void add_rows(Stream& stream, const Matrix& x, const Matrix& sum) {
   enqueue(stream, operations().add_matrix, job, "add rows");
 }
 
-void copy_rows(Stream& stream, const Matrix& x, const Matrix& y) {
+void copy_rows(Stream& stream, const Matrix& x, const Matrix& y,
+               const shardrec_cuda_loss_scale* loss_scale) {
   if (x.element != y.element) {
-    const shardrec_cuda_conversion job{.x = on_device(x), .y = on_device(y)};
+    const shardrec_cuda_conversion job{
+        .x = on_device(x), .y = on_device(y), .loss_scale = loss_scale};
     enqueue(stream, operations().convert_matrix, job, "convert rows");
     return;
   }
@@ -102,6 +106,31 @@ void scale(Stream& stream, float* x, float factor, int64_t count) {
   const shardrec_cuda_filling job{
       .x = on_device(one_row(x, count)), .number = factor, .multiplies = 1};
   enqueue(stream, operations().fill_numbers, job, "scale numbers");
+}
+
+void unscale_rows(Stream& stream, const Matrix& x, const Matrix& y, bool accumulate,
+                  shardrec_cuda_loss_scale* loss_scale) {
+  const shardrec_cuda_unscaling job{.x = on_device(x),
+                                    .y = on_device(y),
+                                    .accumulate = accumulate ? 1 : 0,
+                                    .loss_scale = loss_scale};
+  enqueue(stream, operations().unscale_matrix, job, "divide gradients by the loss scale");
+}
+
+void inspect(Stream& stream, const float* x, int64_t count, shardrec_cuda_loss_scale* loss_scale) {
+  const shardrec_cuda_inspection job{.numbers = x, .count = count, .loss_scale = loss_scale};
+  enqueue(stream, operations().inspect_numbers, job, "look through gradients");
+}
+
+void end_scaled_backward(Stream& stream, shardrec_cuda_loss_scale* loss_scale, int64_t steps) {
+  const shardrec_cuda_scaled_backward job{.loss_scale = loss_scale, .steps = steps};
+  enqueue(stream, operations().end_scaled_backward, job, "adapt the loss scale");
+}
+
+void begin_scaled_step(Stream& stream, shardrec_cuda_loss_scale* loss_scale, double beta1,
+                       double beta2) {
+  const shardrec_cuda_scaled_step job{.loss_scale = loss_scale, .beta1 = beta1, .beta2 = beta2};
+  enqueue(stream, operations().begin_scaled_step, job, "begin a step");
 }
 
 void cross_forward(Stream& stream, const float* bias, const Matrix& origin, const Matrix& x,
@@ -181,14 +210,15 @@ int64_t update_scratch(compute::OptimizerKind kind, int64_t count) noexcept {
 }
 
 void update_elements(Stream& stream, const compute::ElementUpdate& update, int64_t count,
-                     float* scratch) {
+                     float* scratch, const shardrec_cuda_loss_scale* loss_scale) {
   shardrec_cuda_element_update job{.weights = update.weights,
                                    .gradients = update.gradients,
                                    .max_gradient = update.max_gradient,
                                    .kind = static_cast<int32_t>(update.step.kind),
                                    .step = compute::cuda::host::on_device(update.step),
                                    .count = count,
-                                   .sums = scratch};
+                                   .sums = scratch,
+                                   .loss_scale = loss_scale};
   std::copy_n(update.matrices, std::size(update.matrices), job.matrices);
   enqueue(stream, operations().update_elements, job, "update parameters");
 }

@@ -5,12 +5,15 @@
 // it. Matrices without rows are allowed. What is written overlaps nothing that is read, unless said otherwise. A NaN of
 // the CPU is a NaN here, though not always with the same bits.
 //
-// Matrices of bfloat16 are widened when they are read, and rounded to nearest, ties to even, when they are written: what
-// is between has the bits of floats. Those of a call are of one type, but where it says otherwise.
+// Matrices of 16 bits, float16 or bfloat16, are widened when they are read, and rounded to nearest, ties to even, when
+// they are written: what is between has the bits of floats. Those of a call are of one type, but where it says
+// otherwise: then some are of floats.
 //
-// Of store_word() and update_elements() some arguments change from step to step: a list of operations with them is never
-// the list of the step before, and no graph (compute/cuda/kernels/command_list.h). A submit() of the stream in front of
-// them and behind them keeps the others in lists of their own.
+// Of dropout(), and of update_elements() without a loss scale, some arguments change from step to step: a list of
+// operations with them is never the list of the step before, and no graph (compute/cuda/kernels/command_list.h). A
+// submit() of the stream in front of them and behind them keeps the others in lists of their own.
+//
+// A loss scale is memory of the device (loss_scaling.h).
 //
 // Throws DEVICE_ERROR. Thread rule: one thread at a time per stream. Owns nothing.
 #pragma once
@@ -34,6 +37,8 @@ struct TileSums {
   float* parts = nullptr;   // scratch: [tiles, number of sums]
   float* target = nullptr;  // [number of sums]
   bool accumulate = false;  // the sums are added to target, else written; of no rows they are 0
+  // Not null: what is added or written is divided by it, and looked at as unscale_rows() does.
+  shardrec_cuda_loss_scale* loss_scale = nullptr;
 };
 
 // y = relu(y + bias) or y + bias, in each row.
@@ -44,11 +49,24 @@ void relu_backward(Stream& stream, const Matrix& y, const Matrix& dy, const Matr
 void column_sums(Stream& stream, const Matrix& x, const TileSums& sums);
 // sum += x, of either type each.
 void add_rows(Stream& stream, const Matrix& x, const Matrix& sum);
-// y = x, of either type each.
-void copy_rows(Stream& stream, const Matrix& x, const Matrix& y);
+// y = x, of either type each; with a loss scale, from floats to another type, y = x * scale.
+void copy_rows(Stream& stream, const Matrix& x, const Matrix& y,
+               const shardrec_cuda_loss_scale* loss_scale = nullptr);
 // x = value, and x *= factor, of floats.
 void fill(Stream& stream, float* x, float value, int64_t count);
 void scale(Stream& stream, float* x, float factor, int64_t count);
+
+// y = x / scale, or y += x / scale, of floats. The loss scale is told where a number of x / scale is not finite. y may
+// be x.
+void unscale_rows(Stream& stream, const Matrix& x, const Matrix& y, bool accumulate,
+                  shardrec_cuda_loss_scale* loss_scale);
+// The loss scale is told where one of so many floats is not finite.
+void inspect(Stream& stream, const float* x, int64_t count, shardrec_cuda_loss_scale* loss_scale);
+// By what was told since the last of these two calls: adapts the scale, as LossScale::end_backward() with so many
+// `steps`; skips a step, or counts it, with its bias corrections.
+void end_scaled_backward(Stream& stream, shardrec_cuda_loss_scale* loss_scale, int64_t steps);
+void begin_scaled_step(Stream& stream, shardrec_cuda_loss_scale* loss_scale, double beta1,
+                       double beta2);
 
 // product += bias; y = origin * product + x, with the product before it is rounded. y may be product, or of floats where
 // the others are not.
@@ -76,9 +94,10 @@ void dropout(Stream& stream, const DropoutMask& mask, const uint32_t* forward, c
 // Floats of scratch on the device for update_elements() of so many elements: 0 but for LAMB.
 int64_t update_scratch(compute::OptimizerKind kind, int64_t count) noexcept;
 // A step of ElementOptimizer on one parameter, elements [0, count) of update, whose memory is the device's. update.sums
-// is not read: LAMB takes its sums itself. kind is one of those that layers have.
+// is not read: LAMB takes its sums itself. kind is one of those that layers have. With a loss scale, the step that has
+// begun there, and its bias corrections.
 void update_elements(Stream& stream, const compute::ElementUpdate& update, int64_t count,
-                     float* scratch);
+                     float* scratch, const shardrec_cuda_loss_scale* loss_scale = nullptr);
 
 // The binary cross-entropy of dense/loss.h.
 struct LossJob {

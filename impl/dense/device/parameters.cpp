@@ -72,19 +72,21 @@ void DeviceParameters::download() const {
   for (size_t s = 0; s < states_.size(); ++s) fetch(states_[s], host_.state(static_cast<int>(s)));
 }
 
-void DeviceParameters::step(const compute::ElementUpdate& settings) {
+void DeviceParameters::step(const compute::ElementUpdate& settings,
+                            const shardrec_cuda_loss_scale* scaled) {
   // Settings change from step to step: what is enqueued before and behind is launched without them.
   context_.stream().submit();
   // LAMB's ratio is that of a parameter; for others they are one.
   if (settings.step.kind != compute::OptimizerKind::kLamb) {
-    step(settings, 0, host_.size());
+    step(settings, 0, host_.size(), scaled);
   } else {
-    for (const ParameterInfo& info : host_.infos()) step(settings, info.offset, info.size);
+    for (const ParameterInfo& info : host_.infos()) step(settings, info.offset, info.size, scaled);
   }
   context_.stream().submit();
 }
 
-void DeviceParameters::step(compute::ElementUpdate job, int64_t offset, int64_t count) {
+void DeviceParameters::step(compute::ElementUpdate job, int64_t offset, int64_t count,
+                            const shardrec_cuda_loss_scale* scaled) {
   job.weights = values(offset);
   job.gradients = gradients(offset);
   for (size_t s = 0; s < states_.size(); ++s) {
@@ -93,7 +95,7 @@ void DeviceParameters::step(compute::ElementUpdate job, int64_t offset, int64_t 
   const int64_t floats = update_scratch(job.step.kind, count);
   float* const scratch =
       floats == 0 ? nullptr : scratch_.resize_as<float>(static_cast<size_t>(floats)).data();
-  update_elements(context_.stream(), job, count, scratch);
+  update_elements(context_.stream(), job, count, scratch, scaled);
 }
 
 }  // namespace shardrec::dense::device

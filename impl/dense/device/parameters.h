@@ -31,15 +31,18 @@ class DeviceParameters {
     return at(states_[static_cast<size_t>(state)], offset);
   }
 
-  // One step on all parameters, enqueued. settings: of the step (Parameters::begin_step()).
-  void step(const compute::ElementUpdate& settings);
+  // One step on all parameters, enqueued. settings: of the step (Parameters::begin_step()). scaled: the step that has
+  // begun there, with its bias corrections; null: one that is taken, with those of the settings.
+  void step(const compute::ElementUpdate& settings,
+            const shardrec_cuda_loss_scale* scaled = nullptr);
 
  private:
   static float* at(compute::Buffer& buffer, int64_t offset) noexcept {
     return static_cast<float*>(static_cast<void*>(buffer.data())) + offset;
   }
   size_t bytes() const noexcept { return static_cast<size_t>(host_.size()) * sizeof(float); }
-  void step(compute::ElementUpdate job, int64_t offset, int64_t count);
+  void step(compute::ElementUpdate job, int64_t offset, int64_t count,
+            const shardrec_cuda_loss_scale* scaled);
   // use(first byte, bytes, pinned memory) for parts of an array.
   template <class Use>
   void for_pieces(const Use& use) const;

@@ -6,7 +6,7 @@ namespace shardrec::dense::device {
 
 void RoundedWeights::add(int64_t offset, int64_t rows, int64_t cols) {
   weights_.push_back({.offset = offset, .rows = rows, .cols = cols, .first = elements_});
-  elements_ += rows * row_stride(cols, compute::Element::kBfloat16);
+  elements_ += rows * row_stride(cols, element_);
 }
 
 void RoundedWeights::round(const float* values) {
@@ -21,11 +21,12 @@ void RoundedWeights::round(const float* values) {
 ElementMatrix RoundedWeights::copy(size_t index) const noexcept {
   const Weight& weight = weights_[index];
   ElementMatrix matrix;
-  matrix.data = const_cast<std::byte*>(copies_.data()) + static_cast<size_t>(weight.first) * kBytes;
+  matrix.data =
+      const_cast<std::byte*>(copies_.data()) + static_cast<size_t>(weight.first) * bytes();
   matrix.rows = weight.rows;
   matrix.cols = weight.cols;
-  matrix.stride = row_stride(weight.cols, compute::Element::kBfloat16);
-  matrix.element = compute::Element::kBfloat16;
+  matrix.stride = row_stride(weight.cols, element_);
+  matrix.element = element_;
   return matrix;
 }
 

@@ -5,36 +5,38 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 
 #include "dense/device/caller_matrices.h"
 #include "dense/device/context.h"
 #include "dense/device/gemm.h"
 #include "dense/device/loss.h"
+#include "dense/device/loss_scaling.h"
 #include "dense/device/parameters.h"
 #include "dense/device/rounded_weights.h"
 #include "dense/layers/on_device.h"
+#include "dense/loss_scale.h"
 #include "dense/parameters.h"
+#include "dense/precision.h"
 
 namespace shardrec::dense {
 
 struct DeviceStack {
-  // Throws as the context and device::Gemm do. The host's parameters outlive it.
-  DeviceStack(const device::ContextOptions& options, const Parameters& host)
-      : context(options), gemm(context.shared_stream()), parameters(context, host) {}
+  // Throws as the context and device::Gemm do. What the host has of parameters and of their scale outlives it.
+  DeviceStack(const device::ContextOptions& options, Precision precision, Parameters& host,
+              LossScale& host_scale)
+      : context(options),
+        gemm(context.shared_stream()),
+        parameters(context, host),
+        rounded_weights(context, element_of(precision)) {
+    if (precision == Precision::kFloat16) scaling.emplace(context, host_scale, host);
+  }
 
   DeviceOperations operations(device::Multiplier multiplier) noexcept {
-    return {context.stream(), gemm, multiplier, forward_word()};
+    return {context.stream(), gemm, multiplier, loss_scale()};
   }
-
-  // The number of a forward that drops elements, for it and its backward. It is stored ahead of their operations, which
-  // are those of other forwards then.
-  void store_forward(uint32_t number) {
-    forward_number.resize(sizeof number);
-    device::store_word(context.stream(), forward_word(), number);
-    context.stream().submit();
-  }
-  uint32_t* forward_word() noexcept {
-    return static_cast<uint32_t*>(static_cast<void*>(forward_number.data()));
+  shardrec_cuda_loss_scale* loss_scale() const noexcept {
+    return scaling ? scaling->there() : nullptr;
   }
 
   // The device has the parameters of the host from now on, if it does not. Throws OUT_OF_MEMORY, DEVICE_ERROR.
@@ -42,6 +44,7 @@ struct DeviceStack {
     if (!host_is_newer) return;
     context.follow_caller();
     parameters.upload();
+    if (scaling) scaling->upload();
     host_is_newer = false;
     weights_are_rounded = false;
   }
@@ -55,6 +58,11 @@ struct DeviceStack {
     if (host_is_newer) return;
     context.follow_caller();
     parameters.download();
+    if (scaling) scaling->download();
+  }
+  // The same of the scale and the counts alone.
+  void send_back_scale() {
+    if (scaling && !host_is_newer) scaling->download();
   }
 
   void zero_gradients() {
@@ -68,7 +76,8 @@ struct DeviceStack {
   device::Context context;
   device::Gemm gemm;
   device::DeviceParameters parameters;
-  device::RoundedWeights rounded_weights{context};
+  device::RoundedWeights rounded_weights;
+  std::optional<device::LossScaling> scaling;  // of FLOAT16
   device::HostMatrix input{context};
   device::HostMatrix output{context};
   device::HostMatrix output_gradient{context};

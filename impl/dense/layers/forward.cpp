@@ -95,9 +95,9 @@ void require_shape(const core::Matrix& matrix, const char* name, int64_t rows, i
                             ", ", cols, "] is accepted"));
 }
 
-void round_rows(const core::Matrix& matrix, bool wanted) noexcept {
-  if (!wanted) return;
-  const auto round = kernels().round_bfloat16;
+void round_rows(const core::Matrix& matrix, compute::Element to) noexcept {
+  if (to == compute::Element::kFloat32) return;
+  const auto round = rounding_to(to, kernels());
   for (int64_t r = 0; r < matrix.rows; ++r) round(matrix.row(r), matrix.row(r), matrix.cols);
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 
+#include "compute/element.h"
 #include "core/tensor.h"
 #include "dense/gemm.h"
 #include "dense/kernels.h"
@@ -13,10 +14,11 @@
 
 namespace shardrec::dense {
 
-// Which of the matrices of floats that a layer writes get numbers of bfloat16 (precision.h).
+// To what the matrices of floats that a layer writes are rounded (precision.h).
 struct WrittenRounding {
-  bool inner = false;   // those that the layer keeps
-  bool result = false;  // what goes to the next layer: forward y, backward dx
+  compute::Element inner = compute::Element::kFloat32;  // those that the layer keeps
+  // What goes to the next layer: forward y, backward dx.
+  compute::Element result = compute::Element::kFloat32;
 };
 
 // A layer with its parameters where they lie; null where its kind has none of that role.
@@ -54,8 +56,8 @@ core::Matrix with_blas_stride(core::Matrix matrix, const char* name);
 // Throws INVALID_ARGUMENT, naming the argument, where the matrix is of another shape.
 void require_shape(const core::Matrix& matrix, const char* name, int64_t rows, int64_t cols);
 
-// Rounds to bfloat16 in place where that is wanted.
-void round_rows(const core::Matrix& matrix, bool wanted) noexcept;
+// Rounds in place to the type, if it is one of 16 bits.
+void round_rows(const core::Matrix& matrix, compute::Element to) noexcept;
 
 // Rows [first, first + rows) of the matrix; null stays null.
 core::Matrix rows_of(const core::Matrix& matrix, int64_t first, int64_t rows) noexcept;

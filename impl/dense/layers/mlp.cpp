@@ -29,6 +29,7 @@ Mlp::Mlp(int64_t inputs, const MlpOptions& options)
       precision_(checked(options.precision, options.place)),
       threads_(options.threads),
       parameters_(options.optimizer),
+      loss_scale_(scales() ? options.loss_scale : LossScaleOptions{.scale = 1}),
       rounded_input_(compute::cpu_memory()),
       rounded_gradient_(compute::cpu_memory()),
       rounded_values_(compute::cpu_memory()) {
@@ -41,7 +42,7 @@ Mlp::Mlp(int64_t inputs, const MlpOptions& options)
   if (options.place.device < 0) {
     room_.emplace(threads_.count());
   } else {
-    device_ = std::make_unique<DeviceStack>(options.place, parameters_);
+    device_ = std::make_unique<DeviceStack>(options.place, precision_, parameters_, loss_scale_);
     rounded_input_ = compute::Buffer(device_->context.memory());
     rounded_gradient_ = compute::Buffer(device_->context.memory());
   }
@@ -100,7 +101,7 @@ bool Mlp::keeps_output(size_t layer) const noexcept {
 }
 
 compute::Element Mlp::kept_element() const noexcept {
-  return rounds() && device_ != nullptr ? compute::Element::kBfloat16 : compute::Element::kFloat32;
+  return device_ != nullptr ? element() : compute::Element::kFloat32;
 }
 
 // What the last layer gives is the caller's, as floats that are not rounded.
@@ -140,14 +141,18 @@ void Mlp::resize_rounded_inputs(int64_t batch) {
   }
 }
 
-ElementMatrix Mlp::rounded_on_host(const core::Matrix& from, const compute::Buffer& buffer) {
+ElementMatrix Mlp::rounded_on_host(const core::Matrix& from, const compute::Buffer& buffer,
+                                   float scale) {
   const ElementMatrix rounded = kept_matrix(buffer, from.cols);
   const core::Matrix to = rounded.floats();
   threads_.parallel_for(from.rows, std::max<int64_t>(kRoundGrain / from.cols, 1),
                         [&](int64_t begin, int64_t end) {
-                          const auto round = kernels().round_bfloat16;
+                          const Kernels& table = kernels();
+                          const auto round = rounding_to(element(), table);
                           for (int64_t r = begin; r < end; ++r) {
-                            round(from.row(r), to.row(r), from.cols);
+                            std::copy_n(from.row(r), from.cols, to.row(r));
+                            table.scale(to.row(r), scale, from.cols);
+                            round(to.row(r), to.row(r), from.cols);
                           }
                         });
   return rounded;
@@ -156,7 +161,7 @@ ElementMatrix Mlp::rounded_on_host(const core::Matrix& from, const compute::Buff
 void Mlp::round_weights_on_host() {
   float* const to = floats_of(rounded_values_);
   threads_.parallel_for(parameters_.size(), kRoundGrain, [&](int64_t begin, int64_t end) {
-    kernels().round_bfloat16(parameters_.values(begin), to + begin, end - begin);
+    rounding_to(element(), kernels())(parameters_.values(begin), to + begin, end - begin);
   });
 }
 
@@ -215,7 +220,8 @@ ForwardRowsOf<ElementMatrix> Mlp::forward_rows(size_t l,
                                                const ElementMatrix& output) const noexcept {
   const Layer& layer = layers_[l];
   ForwardRowsOf<ElementMatrix> all{.x = input_of(l), .y = output_of(l, output)};
-  all.rounding = {.inner = rounds(), .result = rounds() && l + 1 < layers_.size()};
+  const bool is_last = l + 1 == layers_.size();
+  all.rounding = {.inner = element(), .result = is_last ? compute::Element::kFloat32 : element()};
   if (layer.is(SHARDREC_LAYER_CROSS)) {
     all.origin = input_of(layer.run);
     all.product = kept_matrix(layer.products, layer.inputs);
@@ -274,8 +280,10 @@ void Mlp::step() {
   }
   if (device_ != nullptr) {
     step_on_device();
-  } else {
+  } else if (!scales() || gradients_are_finite()) {
     parameters_.step(threads_);
+  } else {
+    loss_scale_.count_skipped_step();
   }
 }
 

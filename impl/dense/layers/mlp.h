@@ -9,6 +9,7 @@
 // Thread rule: one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@
 #include "dense/layers/device_stack.h"
 #include "dense/layers/layer.h"
 #include "dense/layers/weight_gradients.h"
+#include "dense/loss_scale.h"
 #include "dense/parameters.h"
 #include "dense/precision.h"
 #include "plan/model/model.h"
@@ -36,6 +38,7 @@ struct MlpOptions {
   int threads = 1;
   bool accumulate = false;  // does backward add to the gradients?
   Precision precision = Precision::kFloat32;
+  LossScaleOptions loss_scale;  // of FLOAT16
   device::ContextOptions place;
 };
 
@@ -75,11 +78,15 @@ class Mlp {
   std::vector<LayerShape> shapes() const;
   bool has_dropout() const noexcept;
 
-  // In the host's memory. Of a stack on a device, values and states are those of the last fetch().
+  // In the host's memory. Of a stack on a device, values and states are those of the last fetch(), and of one in
+  // FLOAT16 the number of steps too.
   Parameters& parameters() noexcept { return parameters_; }
   const Parameters& parameters() const noexcept { return parameters_; }
-  // Of a stack on a device, the host gets values and states that the device has. Throws OUT_OF_MEMORY, DEVICE_ERROR.
+  // Of a stack on a device, the host gets values, states and counts that the device has. Throws OUT_OF_MEMORY,
+  // DEVICE_ERROR.
   void fetch();
+  // The same of the loss scale and the counts alone: of FLOAT16.
+  void fetch_loss_scale();
   // The device gets those of the host. Where it fails, the next call that needs them tells.
   void publish() noexcept;
 
@@ -91,6 +98,14 @@ class Mlp {
   float* state(int state, int64_t offset);
   // Of a stack on a device: `use` may order other operations by those of the stack, whose thread rule it keeps.
   void with_context(core::FunctionRef<void(device::Context&)> use);
+
+  // Does it scale gradients (FLOAT16)? loss_scale(): of the last fetch, a scale of 1 where it does not.
+  bool scales() const noexcept { return precision_ == Precision::kFloat16; }
+  const LossScaleState& loss_scale() const noexcept { return loss_scale_.state(); }
+  // On a device from the next publish() on.
+  void set_loss_scale(const LossScaleState& state) noexcept {
+    if (scales()) loss_scale_.set_state(state);
+  }
 
   // In training, which a stack is in at first, dropout layers drop elements of the next forwards.
   void set_training(bool training) noexcept { training_ = training; }
@@ -126,7 +141,8 @@ class Mlp {
   // The loss of a stack on a device, which computes it there (device/loss.h).
   void compute_loss(const device::LossVectors& vectors, double* mean);
 
-  // Throws INVALID_STATE before the first backward.
+  // Of a stack that scales gradients it is skipped where one of them is not finite. Throws INVALID_STATE before the
+  // first backward.
   void step();
 
  private:
@@ -139,9 +155,11 @@ class Mlp {
   int64_t tile_rows() const noexcept;
   int64_t tile_count() const noexcept;
   GradientBatch gradient_batch() const noexcept;
+  Unscaling unscaling() noexcept;
   DropoutMask mask_of(const Layer& layer) const noexcept;
-  // Is what layers give each other of bfloat16?
-  bool rounds() const noexcept { return precision_ == Precision::kBfloat16; }
+  // What matrices between layers have the numbers of, and whether that is a type of 16 bits.
+  compute::Element element() const noexcept { return element_of(precision_); }
+  bool rounds() const noexcept { return element() != compute::Element::kFloat32; }
   // What matrices between layers are kept as.
   compute::Element kept_element() const noexcept;
   KeptMatrices kept_matrices(size_t layer) const noexcept;
@@ -155,10 +173,12 @@ class Mlp {
   // A layer of the stack on the CPU, and on the device.
   LayerValues host_layer(const Layer& layer) const noexcept;
   DeviceLayer device_layer(const Layer& layer) const noexcept;
-  // Room for what is rounded, and the caller's matrix rounded into it.
+  // Room for what is rounded, and the caller's matrix, or it times a scale, rounded into it.
   void resize_rounded_inputs(int64_t batch);
-  ElementMatrix rounded_on_host(const core::Matrix& from, const compute::Buffer& buffer);
-  ElementMatrix rounded_on_device(const core::Matrix& from, const compute::Buffer& buffer);
+  ElementMatrix rounded_on_host(const core::Matrix& from, const compute::Buffer& buffer,
+                                float scale = 1);
+  ElementMatrix rounded_on_device(const core::Matrix& from, const compute::Buffer& buffer,
+                                  const shardrec_cuda_loss_scale* scale = nullptr);
   void round_weights_on_host();
   void round_weights_on_device();
   device::Multiplier multiplier() const noexcept;
@@ -169,6 +189,9 @@ class Mlp {
   void forward_on_device(const device::CallerMatrix& input, const device::CallerMatrix& output);
   void backward_on_device(const device::CallerMatrix& output_gradient,
                           const device::CallerMatrix& input_gradient);
+  // Divides by the scale, and adapts it, where there is one.
+  void unscale_on_host(const core::Matrix& input_gradient);
+  bool gradients_are_finite();
   void step_on_device();
   // Of what is on the device; on the CPU there is nothing to lock.
   std::unique_lock<std::mutex> lock_device() const;
@@ -191,10 +214,12 @@ class Mlp {
   core::Threads threads_;
   std::optional<GemmRoom> room_;  // on the CPU
   Parameters parameters_;
-  std::unique_ptr<DeviceStack> device_;  // null: on the CPU
+  LossScale loss_scale_;
+  std::atomic<bool> found_non_finite_ = false;  // by a backward on the CPU that goes on
+  std::unique_ptr<DeviceStack> device_;         // null: on the CPU
   std::vector<Layer> layers_;
   WeightGradients weight_gradients_;
-  // Of BFLOAT16: the stack's input and the gradient of its output, as layers read them; and on the CPU all parameters,
+  // Of 16 bits: the stack's input and the gradient of its output, as layers read them; and on the CPU all parameters,
   // as they were at the last forward.
   compute::Buffer rounded_input_;
   compute::Buffer rounded_gradient_;

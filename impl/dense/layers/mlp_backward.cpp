@@ -1,10 +1,17 @@
 // The way back through a stack: Mlp::backward() and what it calls.
 #include <algorithm>
 
+#include "compute/non_finite.h"
 #include "core/error.h"
 #include "dense/layers/mlp.h"
 
 namespace shardrec::dense {
+namespace {
+
+constexpr int64_t kInspected = 16384;  // elements that a thread looks through at once
+
+}  // namespace
+
 ElementMatrix Mlp::gradient_of(size_t layer, const ElementMatrix& last) const noexcept {
   if (layer + 1 == layers_.size()) return last;
   return kept_matrix(layers_[layer].gradients, layers_[layer].outputs);
@@ -22,6 +29,12 @@ GradientBatch Mlp::gradient_batch() const noexcept {
           .is_wide = is_wide_,
           .accumulate = accumulate_,
           .is_whole = device_ != nullptr};
+}
+
+Unscaling Mlp::unscaling() noexcept {
+  if (!scales()) return {};
+  return {.factor = static_cast<float>(1 / loss_scale_.state().scale),
+          .found_non_finite = &found_non_finite_};
 }
 
 void Mlp::backward(const device::CallerMatrix& output_gradient,
@@ -55,7 +68,9 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
     has_gradients_ = true;
     return;
   }
-  const ElementMatrix gradient = rounds() ? rounded_on_host(dy, rounded_gradient_) : dy;
+  const auto scale = static_cast<float>(loss_scale_.state().scale);
+  const ElementMatrix gradient = rounds() ? rounded_on_host(dy, rounded_gradient_, scale) : dy;
+  found_non_finite_ = false;
   // Where somebody wants gradients as they come, they come in parts that are worth sending.
   size_t end = layers_.size();
   int64_t elements = 0;
@@ -66,7 +81,29 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
     end = l;
     elements = 0;
   }
+  if (scales()) unscale_on_host(dx);
   has_gradients_ = true;
+}
+
+void Mlp::unscale_on_host(const core::Matrix& input_gradient) {
+  const Unscaling wanted = unscaling();
+  if (input_gradient.data != nullptr) {
+    threads_.parallel_for(input_gradient.rows, tile_rows(), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        wanted.apply(input_gradient.row(r), input_gradient.cols);
+      }
+    });
+  }
+  loss_scale_.end_backward(!found_non_finite_);
+}
+
+bool Mlp::gradients_are_finite() {
+  std::atomic<bool> all_are = true;
+  threads_.parallel_for(parameters_.size(), kInspected, [&](int64_t begin, int64_t end) {
+    const float* const gradients = parameters_.gradients(begin);
+    if (compute::first_non_finite(gradients, SHARDREC_FLOAT32, end - begin) >= 0) all_are = false;
+  });
+  return all_are;
 }
 
 void Mlp::backward_layers(const LayerRange& range, const ElementMatrix& output_gradient,
@@ -77,7 +114,9 @@ void Mlp::backward_layers(const LayerRange& range, const ElementMatrix& output_g
     }
   });
 
-  weight_gradients_.start(gradient_batch());
+  GradientBatch batch = gradient_batch();
+  batch.unscaling = unscaling();
+  weight_gradients_.start(batch);
   for (size_t l = range.begin; l < range.end; ++l) {
     const size_t weights = weights_of(layers_[l].shape, layers_[l].inputs).count;
     for (size_t w = 0; w < weights; ++w) {
@@ -92,7 +131,7 @@ void Mlp::backward_layers(const LayerRange& range, const ElementMatrix& output_g
             .count = tile_count(),
             .size = layer.sums,
             .target = parameters_.gradients(layer.sums_offset)},
-           accumulate_, threads_);
+           batch, threads_);
   }
   tell_ready(range);
 }
@@ -142,7 +181,7 @@ BackwardRowsOf<ElementMatrix> Mlp::backward_rows(
       .dz = product_gradient_of(l, output_gradient),
       .dx = l == 0 ? ElementMatrix(input_gradient) : gradient_of(l - 1, {}),
       .statistics = floats_of(layer.statistics)};
-  all.rounding = {.inner = rounds(), .result = rounds() && l > 0};
+  all.rounding = {.inner = element(), .result = l > 0 ? element() : compute::Element::kFloat32};
   if (!layer.is(SHARDREC_LAYER_CROSS)) return all;
   const bool is_last = l + 1 == layers_.size() || layers_[l + 1].run != layer.run;
   all.origin = input_of(layer.run);

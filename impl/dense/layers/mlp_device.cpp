@@ -9,6 +9,12 @@ void Mlp::fetch() {
   device_->send_back();
 }
 
+void Mlp::fetch_loss_scale() {
+  if (device_ == nullptr) return;
+  const std::lock_guard lock(device_->mutex);
+  device_->send_back_scale();
+}
+
 void Mlp::publish() noexcept {
   if (device_ == nullptr) return;
   const std::lock_guard lock(device_->mutex);
@@ -75,9 +81,10 @@ device::Multiplier Mlp::multiplier() const noexcept {
                                             : device::Multiplier::kExact;
 }
 
-ElementMatrix Mlp::rounded_on_device(const core::Matrix& from, const compute::Buffer& buffer) {
+ElementMatrix Mlp::rounded_on_device(const core::Matrix& from, const compute::Buffer& buffer,
+                                     const shardrec_cuda_loss_scale* scale) {
   const ElementMatrix rounded = kept_matrix(buffer, from.cols);
-  device::copy_rows(device_->context.stream(), from, rounded);
+  device::copy_rows(device_->context.stream(), from, rounded, scale);
   return rounded;
 }
 
@@ -125,8 +132,9 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
   device::CallerMatrices given(device_->context);
   const core::Matrix given_dy = given.read(output_gradient, device_->output_gradient);
   const core::Matrix dx = given.write(input_gradient, device_->input_gradient);
-  const ElementMatrix dy = rounds() ? rounded_on_device(given_dy, rounded_gradient_) : given_dy;
   const DeviceOperations on = device_->operations(multiplier());
+  const ElementMatrix dy =
+      rounds() ? rounded_on_device(given_dy, rounded_gradient_, on.loss_scale) : given_dy;
   float* const gradients = device_->parameters.gradients();
   size_t end = layers_.size();  // layers from here on are told of
   int64_t elements = 0;
@@ -139,7 +147,8 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
                    {.tile_rows = tile_rows(),
                     .parts = floats_of(layer.column_sums),
                     .target = gradients + layer.sums_offset,
-                    .accumulate = accumulate_});
+                    .accumulate = accumulate_,
+                    .loss_scale = on.loss_scale});
     const size_t weights = weights_of(layer.shape, layer.inputs).count;
     for (size_t w = 0; w < weights; ++w) {
       add_weight_gradient(on, weight_gradient(l, w, dy, gradients), accumulate_);
@@ -149,6 +158,10 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
     tell_ready({.begin = l, .end = end}, &device_->context.stream());
     end = l;
     elements = 0;
+  }
+  if (device_->scaling) {
+    if (dx.data != nullptr) device::unscale_rows(on.stream, dx, dx, false, on.loss_scale);
+    device_->scaling->end_backward();
   }
   given.done();
 }
@@ -163,11 +176,18 @@ void Mlp::step_on_device() {
   device_->receive();
   device_->context.follow_caller();
   const int64_t steps = parameters_.steps();
-  try {
-    device_->parameters.step(parameters_.begin_step());
-  } catch (...) {
+  const compute::ElementUpdate settings = parameters_.begin_step();
+  if (device_->scaling) {  // the device counts
     parameters_.set_steps(steps);
-    throw;
+    device_->scaling->begin_step(device_->parameters.gradients());
+    device_->parameters.step(settings, device_->loss_scale());
+  } else {
+    try {
+      device_->parameters.step(settings);
+    } catch (...) {
+      parameters_.set_steps(steps);
+      throw;
+    }
   }
   device_->weights_are_rounded = false;
   device_->context.hold_up_caller();

@@ -6,7 +6,14 @@ namespace shardrec::dense {
 namespace {
 
 device::DType dtype_of(const ElementMatrix& matrix) {
-  return matrix.is_of_floats() ? device::DType::kFloat32 : device::DType::kBfloat16;
+  switch (matrix.element) {
+    case compute::Element::kFloat16:
+      return device::DType::kFloat16;
+    case compute::Element::kBfloat16:
+      return device::DType::kBfloat16;
+    default:
+      return device::DType::kFloat32;
+  }
 }
 
 // c = a b, of their shapes where they are not transposed.
@@ -51,7 +58,7 @@ void linear(const DeviceOperations& on, const DeviceLayer& layer, const DeviceFo
     product.epilogue = device::Epilogue::kNone;
     product.bias = nullptr;
   }
-  // A ReLU in the product's kernel would make 0 of NaN; and to a sum of bfloat16 it adds a bias of bfloat16.
+  // A ReLU in the product's kernel would make 0 of NaN; and to a sum of 16 bits it adds a bias of 16 bits.
   on.gemm.multiply(product);
   device::bias_activation(on.stream, rows.y, bias, relu);
 }
@@ -158,7 +165,11 @@ void add_weight_gradient(const DeviceOperations& on, const WeightGradient& gradi
   product.k = dz.rows;
   product.transpose_a = true;
   on.gemm.multiply(product);
-  if (accumulate) device::add_rows(on.stream, to, target);
+  if (on.loss_scale != nullptr) {
+    device::unscale_rows(on.stream, to, target, accumulate, on.loss_scale);
+  } else if (accumulate) {
+    device::add_rows(on.stream, to, target);
+  }
 }
 
 }  // namespace shardrec::dense

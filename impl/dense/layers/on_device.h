@@ -22,10 +22,11 @@ struct DeviceOperations {
   compute::cuda::host::Stream& stream;
   device::Gemm& gemm;
   device::Multiplier multiplier = device::Multiplier::kExact;  // of matrices of floats
-  const uint32_t* forward = nullptr;  // of dropout masks: its number, a word of the device
+  // What gradients of parameters, as layers compute them, are divided by; null: nothing.
+  shardrec_cuda_loss_scale* loss_scale = nullptr;
 };
 
-// A layer with its parameters, and what it multiplies by: its weight matrices, or copies of them in bfloat16.
+// A layer with its parameters, and what it multiplies by: its weight matrices, or copies of them in 16 bits.
 struct DeviceLayer {
   LayerValues values;
   std::array<ElementMatrix, kRoles> weights;  // null where it has none of that role
@@ -35,7 +36,7 @@ struct DeviceLayer {
   }
 };
 
-// Rows of floats, or of bfloat16 where capi's layers.h has it. WrittenRounding is not read: the types of the matrices
+// Rows of floats, or of 16 bits where capi's layers.h has it. WrittenRounding is not read: the types of the matrices
 // say it.
 using DeviceForwardRows = ForwardRowsOf<ElementMatrix>;
 using DeviceBackwardRows = BackwardRowsOf<ElementMatrix>;
@@ -47,7 +48,7 @@ void forward_layer(const DeviceOperations& on, const DeviceLayer& layer,
 void backward_layer(const DeviceOperations& on, const DeviceLayer& layer,
                     const DeviceBackwardRows& rows, const device::TileSums& sums);
 
-// accumulate: the gradient is computed in the partials, and added.
+// accumulate: the gradient is computed in the partials, divided by the loss scale, and added.
 void add_weight_gradient(const DeviceOperations& on, const WeightGradient& gradient,
                          bool accumulate);
 

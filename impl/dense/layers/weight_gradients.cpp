@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compute/non_finite.h"
 #include "dense/kernels.h"
 
 namespace shardrec::dense {
@@ -30,6 +31,12 @@ WeightShape shape_of(const WeightGradient& gradient) noexcept {
 }
 
 }  // namespace
+
+void Unscaling::apply(float* gradients, int64_t count) const noexcept {
+  kernels().scale(gradients, factor, count);
+  if (compute::first_non_finite(gradients, SHARDREC_FLOAT32, count) < 0) return;
+  found_non_finite->store(true, std::memory_order_relaxed);
+}
 
 WeightCut cut_weight(const WeightShape& shape, const GradientBatch& batch) noexcept {
   const int64_t most = batch.is_whole ? 1
@@ -68,12 +75,18 @@ void WeightGradients::compute(const Gemm& gemm, core::Threads& threads) const {
     for (int64_t task = begin; task < end; ++task) compute_task(gemm, task);
   });
   for (const WeightGradient& gradient : gradients_) {
-    if (gradient.partials == nullptr) continue;
-    add_up({.parts = gradient.partials,
-            .count = cut_weight(shape_of(gradient), batch_).chunks,
-            .size = gradient.dz.cols * gradient.x.cols,
-            .target = gradient.target},
-           batch_.accumulate, threads);
+    const int64_t size = gradient.dz.cols * gradient.x.cols;
+    if (gradient.partials != nullptr) {
+      add_up({.parts = gradient.partials,
+              .count = cut_weight(shape_of(gradient), batch_).chunks,
+              .size = size,
+              .target = gradient.target},
+             batch_, threads);
+    } else if (batch_.unscaling.is_wanted()) {
+      threads.parallel_for(size, kAddGrain, [&](int64_t begin, int64_t end) {
+        batch_.unscaling.apply(gradient.target + begin, end - begin);
+      });
+    }
   }
 }
 
@@ -106,10 +119,11 @@ void WeightGradients::compute_task(const Gemm& gemm, int64_t task) const noexcep
   gemm.sgemm(&job);
 }
 
-void add_up(const VectorSum& sum, bool accumulate, core::Threads& threads) {
+void add_up(const VectorSum& sum, const GradientBatch& batch, core::Threads& threads) {
   threads.parallel_for(sum.size, kAddGrain, [&](int64_t begin, int64_t end) {
     add_tree(sum.parts, sum.count, sum.size, begin, end);
-    if (accumulate) {
+    if (batch.unscaling.is_wanted()) batch.unscaling.apply(sum.parts + begin, end - begin);
+    if (batch.accumulate) {
       kernels().add(sum.parts + begin, sum.target + begin, end - begin);
     } else {
       std::copy(sum.parts + begin, sum.parts + end, sum.target + begin);

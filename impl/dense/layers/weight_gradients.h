@@ -4,6 +4,7 @@
 // tree, so bits do not depend on the number of threads. Not thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -15,12 +16,23 @@
 
 namespace shardrec::dense {
 
+// What becomes of a gradient before it is written: it is multiplied by 1 / the loss scale, and looked through.
+struct Unscaling {
+  float factor = 1;
+  std::atomic<bool>* found_non_finite = nullptr;  // becomes true; null: gradients carry no scale
+
+  bool is_wanted() const noexcept { return found_non_finite != nullptr; }
+  // Of `count` floats in place. Any thread.
+  void apply(float* gradients, int64_t count) const noexcept;
+};
+
 // What the gradients of a batch have in common.
 struct GradientBatch {
   int64_t rows = 0;
   bool is_wide = false;     // some layer of the stack is
   bool accumulate = false;  // gradients are added to
   bool is_whole = false;    // rows are not cut: a device multiplies
+  Unscaling unscaling;      // on the CPU
 };
 
 // How the rows of a batch and those of W are cut.
@@ -60,13 +72,13 @@ class WeightGradients {
 };
 
 // parts: `count` vectors of `size` floats, one behind the other, which become scratch. Their sum, in pairs
-// of neighbours, is written to target, or added.
+// of neighbours, is written to target, or added, as the batch says.
 struct VectorSum {
   float* parts = nullptr;
   int64_t count = 0;
   int64_t size = 0;
   float* target = nullptr;
 };
-void add_up(const VectorSum& sum, bool accumulate, core::Threads& threads);
+void add_up(const VectorSum& sum, const GradientBatch& batch, core::Threads& threads);
 
 }  // namespace shardrec::dense

@@ -514,7 +514,7 @@ extern swig_type_254 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int 
 extern swig_type_259 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
 extern swig_type_260 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_261 arg2, swig_type_262 arg3, swig_type_263 arg4, swig_type_264 arg5, swig_type_265 arg6, swig_type_266 arg7, swig_type_267 arg8);
 extern swig_type_268 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_269 arg4, swig_type_270 arg5, double arg6, double arg7);
-extern swig_type_271 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_271 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
 extern swig_type_272 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
 extern swig_type_273 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_274 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
 extern swig_type_275 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
@@ -5360,7 +5360,7 @@ func Flat_mlp_add(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	return swig_r_1
 }
 
-func Flat_mlp_info(arg1 *Handle, arg2 *int64, arg3 *int64, arg4 *int32, arg5 *int32, arg6 *int64, arg7 *int64, arg8 *float64, arg9 *int32, arg10 *int32) (_swig_ret error) {
+func Flat_mlp_info(arg1 *Handle, arg2 *int64, arg3 *int64, arg4 *int32, arg5 *int32, arg6 *int64, arg7 *int64, arg8 *float64, arg9 *int32, arg10 *int32, arg11 *float64, arg12 *int64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -5381,7 +5381,9 @@ func Flat_mlp_info(arg1 *Handle, arg2 *int64, arg3 *int64, arg4 *int32, arg5 *in
 	_swig_i_7 := arg8
 	_swig_i_8 := arg9
 	_swig_i_9 := arg10
-	swig_r_p := C._wrap_flat_mlp_info_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8), C.swig_voidp(_swig_i_9))
+	_swig_i_10 := arg11
+	_swig_i_11 := arg12
+	swig_r_p := C._wrap_flat_mlp_info_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8), C.swig_voidp(_swig_i_9), C.swig_voidp(_swig_i_10), C.swig_voidp(_swig_i_11))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error

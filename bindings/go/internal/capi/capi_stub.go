@@ -378,7 +378,7 @@ func Flat_lookup_begin(*Handle, int64, Tensor, Tensor, Tensor, Tensor, Tensor, T
 
 func Flat_mlp_add(*Handle, int32, int32, int64, int64, float64, float64) error { return missing() }
 
-func Flat_mlp_info(*Handle, *int64, *int64, *int32, *int32, *int64, *int64, *float64, *int32, *int32) error {
+func Flat_mlp_info(*Handle, *int64, *int64, *int32, *int32, *int64, *int64, *float64, *int32, *int32, *float64, *int64) error {
 	return missing()
 }
 

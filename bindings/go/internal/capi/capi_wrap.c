@@ -400,7 +400,7 @@ static shardrec_status shardrec_flat_mlp_add(shardrec_mlp *mlp, int32_t kind, in
   if (status != SHARDREC_OK) return status;
   return SHARDREC_OK;
 }
-static shardrec_status shardrec_flat_mlp_info(const shardrec_mlp *mlp, int64_t *out_inputs, int64_t *out_outputs, int32_t *out_layers, int32_t *out_parameters, int64_t *out_elements, int64_t *out_step, double *out_learning_rate, int32_t *out_optimizer, int32_t *out_states) {
+static shardrec_status shardrec_flat_mlp_info(const shardrec_mlp *mlp, int64_t *out_inputs, int64_t *out_outputs, int32_t *out_layers, int32_t *out_parameters, int64_t *out_elements, int64_t *out_step, double *out_learning_rate, int32_t *out_optimizer, int32_t *out_states, double *out_loss_scale, int64_t *out_skipped_steps) {
   shardrec_status status;
   shardrec_layers out_struct = {.struct_size = sizeof(shardrec_layers)};
   status = shardrec_mlp_info(mlp, &out_struct);
@@ -414,6 +414,8 @@ static shardrec_status shardrec_flat_mlp_info(const shardrec_mlp *mlp, int64_t *
   if (out_learning_rate != NULL) *out_learning_rate = out_struct.learning_rate;
   if (out_optimizer != NULL) *out_optimizer = out_struct.optimizer;
   if (out_states != NULL) *out_states = out_struct.states;
+  if (out_loss_scale != NULL) *out_loss_scale = out_struct.loss_scale;
+  if (out_skipped_steps != NULL) *out_skipped_steps = out_struct.skipped_steps;
   return SHARDREC_OK;
 }
 static shardrec_status shardrec_flat_checkpoint_info(const shardrec_checkpoint *checkpoint, int64_t *out_step, int64_t *out_commit, int64_t *out_bytes, int32_t *out_format, int32_t *out_ranks, int32_t *out_collections, int32_t *out_layers, int32_t *out_parameters, int32_t *out_tensors) {
@@ -5118,7 +5120,7 @@ _gostring_ _wrap_flat_mlp_add_capi(shardrec_mlp *_swig_go_0, int _swig_go_1, int
 }
 
 
-_gostring_ _wrap_flat_mlp_info_capi(shardrec_mlp *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2, int *_swig_go_3, int *_swig_go_4, long long *_swig_go_5, long long *_swig_go_6, double *_swig_go_7, int *_swig_go_8, int *_swig_go_9) {
+_gostring_ _wrap_flat_mlp_info_capi(shardrec_mlp *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2, int *_swig_go_3, int *_swig_go_4, long long *_swig_go_5, long long *_swig_go_6, double *_swig_go_7, int *_swig_go_8, int *_swig_go_9, double *_swig_go_10, long long *_swig_go_11) {
   shardrec_mlp *arg1 = 0 ;
   int64_t *arg2 = 0 ;
   int64_t *arg3 = 0 ;
@@ -5129,6 +5131,8 @@ _gostring_ _wrap_flat_mlp_info_capi(shardrec_mlp *_swig_go_0, long long *_swig_g
   double *arg8 = 0 ;
   int32_t *arg9 = 0 ;
   int32_t *arg10 = 0 ;
+  double *arg11 = 0 ;
+  int64_t *arg12 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
@@ -5142,8 +5146,10 @@ _gostring_ _wrap_flat_mlp_info_capi(shardrec_mlp *_swig_go_0, long long *_swig_g
   arg8 = (double *)_swig_go_7;
   arg9 = (int32_t *)_swig_go_8;
   arg10 = (int32_t *)_swig_go_9;
+  arg11 = (double *)_swig_go_10;
+  arg12 = (int64_t *)_swig_go_11;
   
-  result = (shardrec_status)shardrec_flat_mlp_info((struct shardrec_mlp const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10);
+  result = (shardrec_status)shardrec_flat_mlp_info((struct shardrec_mlp const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11,arg12);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -5152,6 +5158,8 @@ _gostring_ _wrap_flat_mlp_info_capi(shardrec_mlp *_swig_go_0, long long *_swig_g
     _swig_go_result.p = shardrec_pack_error(result, &size);
     _swig_go_result.n = (intgo)size;
   }
+  
+  
   
   
   

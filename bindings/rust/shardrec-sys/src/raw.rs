@@ -365,6 +365,8 @@ pub const SHARDREC_PRECISION_FLOAT32: shardrec_precision = shardrec_precision(0)
 pub const SHARDREC_PRECISION_TFLOAT32: shardrec_precision = shardrec_precision(1);
 /// what lies between layers, too, is in bfloat16; parameters stay float32
 pub const SHARDREC_PRECISION_BFLOAT16: shardrec_precision = shardrec_precision(2);
+/// the same in float16, with gradients scaled between layers (LOSS_SCALE)
+pub const SHARDREC_PRECISION_FLOAT16: shardrec_precision = shardrec_precision(3);
 const _: () = assert!(core::mem::size_of::<shardrec_precision>() == 4);
 
 /// What becomes of DDP parameters that are not marked ready when a step with sync ends.
@@ -535,6 +537,10 @@ pub const SHARDREC_OPTION_ACCUMULATE_GRADIENTS: shardrec_option = shardrec_optio
 pub const SHARDREC_OPTION_STREAM: shardrec_option = shardrec_option(701);
 /// i64, shardrec_precision; default FLOAT32. Since 0.2
 pub const SHARDREC_OPTION_PRECISION: shardrec_option = shardrec_option(702);
+/// f64, a power of two in \[1, 2^24\]: what gradients between layers are multiplied by at first; default 65536. Not looked at but with PRECISION FLOAT16. Since 0.2
+pub const SHARDREC_OPTION_LOSS_SCALE: shardrec_option = shardrec_option(703);
+/// i64, \>= 0: the scale is doubled after so many backwards in a row whose gradients are finite; 0: it is constant; default 2000. Not looked at but with PRECISION FLOAT16. Since 0.2
+pub const SHARDREC_OPTION_LOSS_SCALE_STEPS: shardrec_option = shardrec_option(704);
 /// i64, shardrec_placement; default INTRA_NODE_SYNC
 pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
 /// i64, shardrec_engine; default: as the environment says; for shardrec_comm_create_from_env
@@ -1317,9 +1323,13 @@ pub struct shardrec_layers {
     pub optimizer: shardrec_optimizer,
     /// states that the optimizer keeps for each parameter, 0 to 2
     pub states: i32,
+    /// of the next backward with PRECISION FLOAT16, else 1
+    pub loss_scale: f64,
+    /// with PRECISION FLOAT16, of this handle; `step` is without them
+    pub skipped_steps: i64,
 }
 const _: () = {
-    assert!(core::mem::size_of::<shardrec_layers>() == 64);
+    assert!(core::mem::size_of::<shardrec_layers>() == 80);
     assert!(core::mem::align_of::<shardrec_layers>() == 8);
     assert!(core::mem::offset_of!(shardrec_layers, struct_size) == 0);
     assert!(core::mem::offset_of!(shardrec_layers, inputs) == 8);
@@ -1331,13 +1341,15 @@ const _: () = {
     assert!(core::mem::offset_of!(shardrec_layers, learning_rate) == 48);
     assert!(core::mem::offset_of!(shardrec_layers, optimizer) == 56);
     assert!(core::mem::offset_of!(shardrec_layers, states) == 60);
+    assert!(core::mem::offset_of!(shardrec_layers, loss_scale) == 64);
+    assert!(core::mem::offset_of!(shardrec_layers, skipped_steps) == 72);
 };
 impl shardrec_layers {
     /// All members zero but its size.
     pub const fn new() -> shardrec_layers {
         // SAFETY: zeros are a value of every member: numbers and pointers.
         let mut made: shardrec_layers = unsafe { core::mem::zeroed() };
-        made.struct_size = 64;
+        made.struct_size = 80;
         made
     }
 }
@@ -2403,6 +2415,22 @@ extern "C" {
     ///           input_gradient, gradients of parameters, dx0 (the sum of dy \* (x W^T + b) over a run of cross
     ///           layers), and mean and variance of LAYER_NORM. CPU and devices differ by the order of
     ///           sums in a product alone; on the CPU it is a reference, no faster than FLOAT32.
+    /// FLOAT16   As BFLOAT16, with float16 for bfloat16; too large a number becomes infinity. Gradients that
+    ///           float16 is too small for are kept by a scale S, a power of two (Micikevicius et al. 2018):
+    ///           backward multiplies output_gradient by S before it is rounded, and gradients of parameters
+    ///           and input_gradient by 1 / S, both in FLOAT32, so that callers, losses and DDP sets see no
+    ///           scale. S is the option LOSS_SCALE at first. After a backward that has given a gradient of a
+    ///           parameter or an input_gradient that is NaN or infinite, whatever it came from, S is halved,
+    ///           not below 1; after LOSS_SCALE_STEPS backwards in a row without one it is doubled, not above
+    ///           2^24 (PyTorch's GradScaler with the factors 2 and 0.5). Backwards of empty batches do not
+    ///           count. shardrec_mlp_step is skipped where a gradient of a parameter is NaN or infinite as it
+    ///           is then, accumulated or reduced over ranks: parameters, optimizer states and the count of steps
+    ///           stay as they are, and skipped_steps of shardrec_layers counts. A DDP set that steps has the
+    ///           option NON_FINITE SKIP for that, by which one rank's infinity is a step that all ranks skip.
+    ///           Each rank has its own S. On a device S is there, and so is the decision to skip: no call waits
+    ///           for them but shardrec_mlp_info and checkpoints. These have S and its count, but not
+    ///           LOSS_SCALE_STEPS, nor skipped_steps: a stack that goes on is made with the same one. Loaded
+    ///           from a stack of another precision, a stack keeps the S that it has.
     /// In all of them a ReLU gives NaN for NaN, so that a NaN comes to the loss and to the gradients: its mask is
     /// never that of a matrix product's kernel, which has 0 there.
     /// out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (a plug-in or its library is missing;
@@ -2434,7 +2462,8 @@ extern "C" {
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (after the first forward),
     /// OUT_OF_MEMORY. Since 0.2.
     pub fn shardrec_mlp_add(mlp: *mut shardrec_mlp, layer: *const shardrec_layer) -> shardrec_status;
-    /// What the stack is. out: its struct_size is set; the members that fit in it are written.
+    /// What the stack is. out: its struct_size is set; the members that fit in it are written. Of a stack with
+    /// PRECISION FLOAT16 on a device the call returns when the device has done what was enqueued before.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
     pub fn shardrec_mlp_info(mlp: *const shardrec_mlp, out: *mut shardrec_layers) -> shardrec_status;
     /// Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
@@ -2466,8 +2495,9 @@ extern "C" {
     /// Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
     /// gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
     pub fn shardrec_mlp_zero_gradients(mlp: *mut shardrec_mlp) -> shardrec_status;
-    /// One optimizer step on all parameters with their gradients, which stay as they are. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1.
+    /// One optimizer step on all parameters with their gradients, which stay as they are; with PRECISION
+    /// FLOAT16 none where one of them is NaN or infinite (shardrec_mlp_create). Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, INVALID_STATE (no backward yet). Since 0.1.
     pub fn shardrec_mlp_step(mlp: *mut shardrec_mlp) -> shardrec_status;
     /// Changes a setting for later calls. backward is that of the last forward, whatever TRAINING was set to
     /// since. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.

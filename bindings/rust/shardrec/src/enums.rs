@@ -1022,6 +1022,8 @@ pub enum Precision {
     Tfloat32,
     /// `SHARDREC_PRECISION_BFLOAT16`: what lies between layers, too, is in bfloat16; parameters stay float32.
     Bfloat16,
+    /// `SHARDREC_PRECISION_FLOAT16`: the same in float16, with gradients scaled between layers (LOSS_SCALE).
+    Float16,
 }
 
 impl Precision {
@@ -1036,6 +1038,7 @@ impl Precision {
             Precision::Float32 => sys::SHARDREC_PRECISION_FLOAT32,
             Precision::Tfloat32 => sys::SHARDREC_PRECISION_TFLOAT32,
             Precision::Bfloat16 => sys::SHARDREC_PRECISION_BFLOAT16,
+            Precision::Float16 => sys::SHARDREC_PRECISION_FLOAT16,
         }
     }
 
@@ -1046,6 +1049,7 @@ impl Precision {
             sys::SHARDREC_PRECISION_FLOAT32 => Some(Precision::Float32),
             sys::SHARDREC_PRECISION_TFLOAT32 => Some(Precision::Tfloat32),
             sys::SHARDREC_PRECISION_BFLOAT16 => Some(Precision::Bfloat16),
+            sys::SHARDREC_PRECISION_FLOAT16 => Some(Precision::Float16),
             _ => None,
         }
     }
@@ -1405,6 +1409,12 @@ pub enum OptionKey {
     Stream,
     /// `SHARDREC_OPTION_PRECISION`: i64, shardrec_precision; default FLOAT32. Since 0.2.
     Precision,
+    /// `SHARDREC_OPTION_LOSS_SCALE`: f64, a power of two in \[1, 2^24\]: what gradients between layers are multiplied
+    /// by at first; default 65536. Not looked at but with PRECISION FLOAT16. Since 0.2.
+    LossScale,
+    /// `SHARDREC_OPTION_LOSS_SCALE_STEPS`: i64, \>= 0: the scale is doubled after so many backwards in a row whose
+    /// gradients are finite; 0: it is constant; default 2000. Not looked at but with PRECISION FLOAT16. Since 0.2.
+    LossScaleSteps,
     /// `SHARDREC_OPTION_PLACEMENT`: i64, shardrec_placement; default INTRA_NODE_SYNC.
     Placement,
     /// `SHARDREC_OPTION_ENGINE`: i64, shardrec_engine; default: as the environment says; for
@@ -1519,6 +1529,8 @@ impl OptionKey {
             OptionKey::AccumulateGradients => sys::SHARDREC_OPTION_ACCUMULATE_GRADIENTS,
             OptionKey::Stream => sys::SHARDREC_OPTION_STREAM,
             OptionKey::Precision => sys::SHARDREC_OPTION_PRECISION,
+            OptionKey::LossScale => sys::SHARDREC_OPTION_LOSS_SCALE,
+            OptionKey::LossScaleSteps => sys::SHARDREC_OPTION_LOSS_SCALE_STEPS,
             OptionKey::Placement => sys::SHARDREC_OPTION_PLACEMENT,
             OptionKey::Engine => sys::SHARDREC_OPTION_ENGINE,
             OptionKey::CommSetupSeconds => sys::SHARDREC_OPTION_COMM_SETUP_SECONDS,
@@ -1599,6 +1611,8 @@ impl OptionKey {
             sys::SHARDREC_OPTION_ACCUMULATE_GRADIENTS => Some(OptionKey::AccumulateGradients),
             sys::SHARDREC_OPTION_STREAM => Some(OptionKey::Stream),
             sys::SHARDREC_OPTION_PRECISION => Some(OptionKey::Precision),
+            sys::SHARDREC_OPTION_LOSS_SCALE => Some(OptionKey::LossScale),
+            sys::SHARDREC_OPTION_LOSS_SCALE_STEPS => Some(OptionKey::LossScaleSteps),
             sys::SHARDREC_OPTION_PLACEMENT => Some(OptionKey::Placement),
             sys::SHARDREC_OPTION_ENGINE => Some(OptionKey::Engine),
             sys::SHARDREC_OPTION_COMM_SETUP_SECONDS => Some(OptionKey::CommSetupSeconds),

@@ -1353,6 +1353,10 @@ pub struct MlpInfo {
     pub optimizer: Option<Optimizer>,
     /// See there.
     pub states: i32,
+    /// See there.
+    pub loss_scale: f64,
+    /// See there.
+    pub skipped_steps: i64,
 }
 
 impl Mlp {
@@ -1390,6 +1394,22 @@ impl Mlp {
     ///           input_gradient, gradients of parameters, dx0 (the sum of dy \* (x W^T + b) over a run of cross
     ///           layers), and mean and variance of LAYER_NORM. CPU and devices differ by the order of
     ///           sums in a product alone; on the CPU it is a reference, no faster than FLOAT32.
+    /// FLOAT16   As BFLOAT16, with float16 for bfloat16; too large a number becomes infinity. Gradients that
+    ///           float16 is too small for are kept by a scale S, a power of two (Micikevicius et al. 2018):
+    ///           backward multiplies output_gradient by S before it is rounded, and gradients of parameters
+    ///           and input_gradient by 1 / S, both in FLOAT32, so that callers, losses and DDP sets see no
+    ///           scale. S is the option LOSS_SCALE at first. After a backward that has given a gradient of a
+    ///           parameter or an input_gradient that is NaN or infinite, whatever it came from, S is halved,
+    ///           not below 1; after LOSS_SCALE_STEPS backwards in a row without one it is doubled, not above
+    ///           2^24 (PyTorch's GradScaler with the factors 2 and 0.5). Backwards of empty batches do not
+    ///           count. [`Mlp::step`](crate::Mlp::step) is skipped where a gradient of a parameter is NaN or infinite as it
+    ///           is then, accumulated or reduced over ranks: parameters, optimizer states and the count of steps
+    ///           stay as they are, and skipped_steps of shardrec_layers counts. A DDP set that steps has the
+    ///           option NON_FINITE SKIP for that, by which one rank's infinity is a step that all ranks skip.
+    ///           Each rank has its own S. On a device S is there, and so is the decision to skip: no call waits
+    ///           for them but [`Mlp::info`](crate::Mlp::info) and checkpoints. These have S and its count, but not
+    ///           LOSS_SCALE_STEPS, nor skipped_steps: a stack that goes on is made with the same one. Loaded
+    ///           from a stack of another precision, a stack keeps the S that it has.
     /// In all of them a ReLU gives NaN for NaN, so that a NaN comes to the loss and to the gradients: its mask is
     /// never that of a matrix product's kernel, which has 0 there.
     /// Errors: INVALID_ARGUMENT, UNSUPPORTED (a plug-in or its library is missing;
@@ -1398,12 +1418,13 @@ impl Mlp {
         with(options.map(|o| &o.0), |made| Mlp::made_by(|out| unsafe { sys::shardrec_mlp_create(inputs, made, out) }))
     }
 
-    /// What the stack is. out: its struct_size is set; the members that fit in it are written.
+    /// What the stack is. out: its struct_size is set; the members that fit in it are written. Of a stack with
+    /// PRECISION FLOAT16 on a device the call returns when the device has done what was enqueued before.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
     pub fn info(&self) -> Result<MlpInfo> {
         let mut out = sys::shardrec_layers::new();
         check(unsafe { sys::shardrec_mlp_info(self.0, &mut out) })?;
-        Ok(MlpInfo { inputs: out.inputs, outputs: out.outputs, layers: out.layers, parameters: out.parameters, elements: out.elements, step: out.step, learning_rate: out.learning_rate, optimizer: Optimizer::of(out.optimizer), states: out.states })
+        Ok(MlpInfo { inputs: out.inputs, outputs: out.outputs, layers: out.layers, parameters: out.parameters, elements: out.elements, step: out.step, learning_rate: out.learning_rate, optimizer: Optimizer::of(out.optimizer), states: out.states, loss_scale: out.loss_scale, skipped_steps: out.skipped_steps })
     }
 
     /// Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
@@ -1412,8 +1433,9 @@ impl Mlp {
         check(unsafe { sys::shardrec_mlp_zero_gradients(self.0) })
     }
 
-    /// One optimizer step on all parameters with their gradients, which stay as they are. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1.
+    /// One optimizer step on all parameters with their gradients, which stay as they are; with PRECISION
+    /// FLOAT16 none where one of them is NaN or infinite ([`Mlp::new`](crate::Mlp::new)). Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, INVALID_STATE (no backward yet). Since 0.1.
     pub fn step(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_mlp_step(self.0) })
     }

@@ -805,6 +805,22 @@ impl MlpOptions {
         self.0.set(OptionKey::Precision, Value::Integer(value.value()));
         self
     }
+
+    /// LOSS_SCALE: a power of two in \[1, 2^24\]: what gradients between layers are multiplied by at first; default
+    /// 65536. Not looked at but with PRECISION FLOAT16. Since 0.2.
+    #[must_use]
+    pub fn loss_scale(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::LossScale, Value::Real(value.into()));
+        self
+    }
+
+    /// LOSS_SCALE_STEPS: \>= 0: the scale is doubled after so many backwards in a row whose gradients are finite; 0:
+    /// it is constant; default 2000. Not looked at but with PRECISION FLOAT16. Since 0.2.
+    #[must_use]
+    pub fn loss_scale_steps(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::LossScaleSteps, Value::Integer(value));
+        self
+    }
 }
 
 /// Options of a mesh. Unset ones have their defaults.

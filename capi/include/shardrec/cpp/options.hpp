@@ -262,6 +262,10 @@ class MlpOptions : public detail::OptimizerOf<MlpOptions, SHARDREC_OPTIONS_MLP> 
   MlpOptions &precision(const Choice<shardrec_precision> &precision) {
     return with(SHARDREC_OPTION_PRECISION, precision);
   }
+  MlpOptions &loss_scale(double scale) { return with(SHARDREC_OPTION_LOSS_SCALE, scale); }
+  MlpOptions &loss_scale_steps(int64_t steps) {
+    return with(SHARDREC_OPTION_LOSS_SCALE_STEPS, steps);
+  }
 };
 
 class MetricsOptions : public detail::OptionsOf<MetricsOptions, SHARDREC_OPTIONS_METRICS> {

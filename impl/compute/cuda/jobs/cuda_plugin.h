@@ -21,6 +21,7 @@
 #include "compute/cuda/jobs/presence.h"
 #include "compute/cuda/jobs/routing.h"
 #include "compute/cuda/jobs/rows.h"
+#include "compute/cuda/jobs/scaling.h"
 #include "compute/cuda/jobs/slots.h"
 #include "compute/cuda/jobs/transfer.h"
 
@@ -83,7 +84,8 @@ typedef struct shardrec_cuda_calls {
   SHARDREC_CUDA_SLOTS_OPERATIONS(OPERATION)     \
   SHARDREC_CUDA_LAYERS_OPERATIONS(OPERATION)    \
   SHARDREC_CUDA_BUCKETS_OPERATIONS(OPERATION)   \
-  SHARDREC_CUDA_LOSSES_OPERATIONS(OPERATION)
+  SHARDREC_CUDA_LOSSES_OPERATIONS(OPERATION)    \
+  SHARDREC_CUDA_SCALING_OPERATIONS(OPERATION)
 
 typedef struct shardrec_cuda_table {
   uint32_t size;        // in: sizeof of the core's table; out: of the plug-in's

@@ -10,15 +10,18 @@
 extern "C" {
 #endif
 
-// dense::ElementMatrix. Row r begins r * stride elements behind data. Numbers of bfloat16 are widened when they are
-// read, and rounded to nearest when they are written. What is not said to be of either type is of floats.
+// dense::ElementMatrix. Row r begins r * stride elements behind data. Numbers of 16 bits are widened when they are
+// read, and rounded to nearest when they are written. Matrices of a job are of floats or of one type of 16 bits; what is
+// not said to be of either is of floats.
 typedef struct shardrec_cuda_matrix {
   void *data;
   int64_t rows;
   int64_t cols;
   int64_t stride;
-  int32_t element;  // SHARDREC_CUDA_FLOAT32 or SHARDREC_CUDA_BFLOAT16
+  int32_t element;  // SHARDREC_CUDA_FLOAT32, SHARDREC_CUDA_FLOAT16 or SHARDREC_CUDA_BFLOAT16
 } shardrec_cuda_matrix;
+
+struct shardrec_cuda_loss_scale;  // scaling.h
 
 // y = relu(y + bias) or y + bias. y: of either type.
 typedef struct shardrec_cuda_bias {
@@ -40,10 +43,11 @@ typedef struct shardrec_cuda_addition {
   shardrec_cuda_matrix sum;
 } shardrec_cuda_addition;
 
-// y = x, of the other type.
+// y = x, of the other type; or y = x * scale.
 typedef struct shardrec_cuda_conversion {
   shardrec_cuda_matrix x;
   shardrec_cuda_matrix y;
+  const struct shardrec_cuda_loss_scale *loss_scale;  // null: x
 } shardrec_cuda_conversion;
 
 // x = number, or x *= number.
@@ -84,13 +88,15 @@ typedef struct shardrec_cuda_tile_sums {
   float *parts;
 } shardrec_cuda_tile_sums;
 
-// The sum of `tiles` vectors of `count` floats, one behind the other, in pairs of neighbours. They become scratch.
+// The sum of `tiles` vectors of `count` floats, one behind the other, in pairs of neighbours. They become scratch. With
+// a loss scale it is divided by that, and what is not finite is told of.
 typedef struct shardrec_cuda_tree {
   float *parts;
   int64_t tiles;  // at least 1
   int64_t count;
   float *target;
   int32_t accumulate;
+  struct shardrec_cuda_loss_scale *loss_scale;  // or null
 } shardrec_cuda_tree;
 
 // y is of the type of x, or of floats.
@@ -123,7 +129,7 @@ typedef struct shardrec_cuda_dropout {
   shardrec_cuda_matrix y;
 } shardrec_cuda_dropout;
 
-// compute::ElementUpdate of elements [0, count).
+// compute::ElementUpdate of elements [0, count); with a loss scale, of a step that it may skip, with its bias corrections.
 typedef struct shardrec_cuda_element_update {
   float *weights;
   const float *gradients;
@@ -134,6 +140,7 @@ typedef struct shardrec_cuda_element_update {
   int64_t count;
   float *
       sums;  // LAMB: room for two floats, then for two of each block of SHARDREC_CUDA_ELEMENT_BLOCK elements
+  const struct shardrec_cuda_loss_scale *loss_scale;  // or null
 } shardrec_cuda_element_update;
 
 // Elements of which LAMB takes one sum (dense/extents.h).

@@ -26,9 +26,7 @@ cudaError_t drop(const shardrec_cuda_dropout& dropout, CommandList& commands) {
 }  // namespace
 
 shardrec_cuda_error load_dropout() {
-  cudaError_t error = load_drop<Float32Elements, Float32Elements>();
-  if (error == cudaSuccess) error = load_drop<Bfloat16Elements, Bfloat16Elements>();
-  return error != cudaSuccess ? error : load_drop<Bfloat16Elements, Float32Elements>();
+  return load_for_each_pair([]<class In, class Out>(In, Out) { return load_drop<In, Out>(); });
 }
 
 shardrec_cuda_error drop_elements(shardrec_cuda_stream* stream,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compute/cuda/jobs/layers.h"
+#include "compute/cuda/jobs/scaling.h"
 #include "compute/cuda/kernels/lane_columns.h"
 #include "compute/cuda/kernels/rows/row_formulas.h"
 
@@ -23,6 +24,20 @@ SHARDREC_DEVICE void with_decay(const shardrec_cuda_optimizer_step& step, const 
   }
 }
 
+// Is the step skipped for what was found in its gradients?
+SHARDREC_DEVICE bool is_skipped(const shardrec_cuda_element_update& job) {
+  return job.loss_scale != nullptr && global(job.loss_scale)->skips != 0;
+}
+
+// The settings of the step, with the bias corrections that the device knows.
+SHARDREC_DEVICE shardrec_cuda_optimizer_step settings_of(const shardrec_cuda_element_update& job) {
+  shardrec_cuda_optimizer_step step = job.step;
+  if (job.loss_scale == nullptr) return step;
+  step.bias1 = global(job.loss_scale)->bias1;
+  step.bias2 = global(job.loss_scale)->bias2;
+  return step;
+}
+
 SHARDREC_DEVICE float clamped_gradient(const shardrec_cuda_element_update& job, float gradient) {
   return job.max_gradient > 0 ? math::clamped(gradient, job.max_gradient) : gradient;
 }
@@ -33,13 +48,13 @@ step_each_element(shardrec_cuda_element_update job) {
   constexpr int kMatrices = state_needs(OfDecay<WeightDecay::kNone>::kKind).matrices;
   using Floats = LaneFloats<kColumns>;
   const int64_t i = grid_thread_index() * kColumns;
-  if (i >= job.count) return;
+  if (i >= job.count || is_skipped(job)) return;
   float w[kColumns], g[kColumns], m[kColumns] = {}, v[kColumns] = {};
   Floats::load(job.weights + i, w);
   Floats::load(job.gradients + i, g);
   if constexpr (kMatrices > 0) Floats::load(job.matrices[0] + i, m);
   if constexpr (kMatrices > 1) Floats::load(job.matrices[1] + i, v);
-  with_decay<OfDecay>(job.step, [&](auto formula, const OptimizerStep& step) {
+  with_decay<OfDecay>(settings_of(job), [&](auto formula, const OptimizerStep& step) {
     const math::Constants k(step);
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
@@ -68,13 +83,14 @@ struct LambTile {
 // those of directions.
 SHARDREC_KERNEL(4) sum_lamb_blocks(shardrec_cuda_element_update job) {
   LambTile& tile = shared<LambTile>();
+  if (is_skipped(job)) return;
   const auto thread = static_cast<int>(threadIdx.x);
   const int64_t begin = int64_t{blockIdx.x} * SHARDREC_CUDA_ELEMENT_BLOCK;
   const int64_t block_end = begin + SHARDREC_CUDA_ELEMENT_BLOCK;
   const int64_t end = block_end < job.count ? block_end : job.count;
   const float* const summed = thread < kVirtualLanes ? tile.weights : tile.directions;
   float sum = 0;
-  with_decay<math::Lamb>(job.step, [&](auto formula, const OptimizerStep& step) {
+  with_decay<math::Lamb>(settings_of(job), [&](auto formula, const OptimizerStep& step) {
     const math::Constants k(step);
     for (int64_t first = begin; first < end; first += kLambTile) {
       math::Column x[kLambElements] = {};
@@ -133,13 +149,13 @@ SHARDREC_KERNEL(4)
 step_lamb(shardrec_cuda_element_update job) {
   using Floats = LaneFloats<kColumns>;
   const int64_t i = grid_thread_index() * kColumns;
-  if (i >= job.count) return;
+  if (i >= job.count || is_skipped(job)) return;
   const float sums[2] = {global(job.sums)[0], global(job.sums)[1]};
   float w[kColumns], m[kColumns], v[kColumns];
   Floats::load(job.weights + i, w);
   Floats::load(job.matrices[0] + i, m);
   Floats::load(job.matrices[1] + i, v);
-  with_decay<math::Lamb>(job.step, [&](auto formula, const OptimizerStep& step) {
+  with_decay<math::Lamb>(settings_of(job), [&](auto formula, const OptimizerStep& step) {
     const math::Constants k(step);
     const math::Rates rates = decltype(formula)::rates(step, nullptr, sums, 0);
 #pragma unroll

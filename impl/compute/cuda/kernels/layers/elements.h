@@ -4,6 +4,7 @@
 #pragma once
 
 #include <bit>
+#include <type_traits>
 
 #include "compute/cuda/jobs/layers.h"
 #include "compute/cuda/kernels/commands.h"
@@ -61,13 +62,14 @@ struct Float32Elements {
   }
 };
 
-struct Bfloat16Elements {
+template <class Half>
+struct HalfElements {
   static constexpr size_t kBytes = sizeof(uint16_t);
   template <int kColumns>
   SHARDREC_DEVICE static void load(const void* list, int64_t at, float (&x)[kColumns]) {
     if constexpr (kColumns == 4) {
       const auto* const first = static_cast<const uint16_t*>(global(list)) + at;
-      Bfloat16Columns::widen(*reinterpret_cast<const uint2*>(first), x);
+      HalfColumns<Half>::widen(*reinterpret_cast<const uint2*>(first), x);
     } else {
       x[0] = number(list, at);
     }
@@ -83,15 +85,17 @@ struct Bfloat16Elements {
     }
   }
   SHARDREC_DEVICE static float number(const void* list, int64_t at) {
-    return widened_number<math::Bfloat16>(static_cast<const uint16_t*>(global(list))[at]);
+    return widened_number<Half>(static_cast<const uint16_t*>(global(list))[at]);
   }
   SHARDREC_DEVICE static void put(void* list, int64_t at, float x) {
     static_cast<uint16_t*>(global(list))[at] = static_cast<uint16_t>(rounded(x));
   }
 
  private:
-  SHARDREC_DEVICE static math::Word rounded(float x) { return nearest_number<math::Bfloat16>(x); }
+  SHARDREC_DEVICE static math::Word rounded(float x) { return nearest_number<Half>(x); }
 };
+using Float16Elements = HalfElements<math::Float16>;
+using Bfloat16Elements = HalfElements<math::Bfloat16>;
 
 // Where an element of a matrix is among its numbers.
 SHARDREC_DEVICE int64_t element_index(const shardrec_cuda_matrix& matrix, int64_t row,
@@ -105,18 +109,41 @@ SHARDREC_DEVICE int64_t element_index(const shardrec_cuda_matrix& matrix, int64_
 // second is of the first's or of floats.
 template <class Body>
 cudaError_t with_elements(const shardrec_cuda_matrix& matrix, const Body& body) {
-  return matrix.element == SHARDREC_CUDA_BFLOAT16 ? body(Bfloat16Elements{})
-                                                  : body(Float32Elements{});
+  switch (matrix.element) {
+    case SHARDREC_CUDA_FLOAT16:
+      return body(Float16Elements{});
+    case SHARDREC_CUDA_BFLOAT16:
+      return body(Bfloat16Elements{});
+    default:
+      return body(Float32Elements{});
+  }
 }
 template <class Body>
 cudaError_t with_elements(const shardrec_cuda_matrix& first, const shardrec_cuda_matrix& second,
                           const Body& body) {
-  if (first.element == SHARDREC_CUDA_BFLOAT16) {
-    return second.element == SHARDREC_CUDA_BFLOAT16 ? body(Bfloat16Elements{}, Bfloat16Elements{})
-                                                    : body(Bfloat16Elements{}, Float32Elements{});
-  }
-  return second.element == SHARDREC_CUDA_BFLOAT16 ? cudaErrorInvalidValue
-                                                  : body(Float32Elements{}, Float32Elements{});
+  const bool is_of_floats = second.element == SHARDREC_CUDA_FLOAT32;
+  if (!is_of_floats && second.element != first.element) return cudaErrorInvalidValue;
+  return with_elements(first, [&]<class First>(First) {
+    return is_of_floats ? body(First{}, Float32Elements{}) : body(First{}, First{});
+  });
+}
+// Calls load_type(Elements), or load_pair(First, Second), for all types that with_elements() knows, until one fails.
+template <class Load>
+cudaError_t load_for_each_type(const Load& load_type) {
+  cudaError_t error = load_type(Float32Elements{});
+  if (error == cudaSuccess) error = load_type(Float16Elements{});
+  return error != cudaSuccess ? error : load_type(Bfloat16Elements{});
+}
+template <class Load>
+cudaError_t load_for_each_pair(const Load& load_pair) {
+  return load_for_each_type([&]<class Elements>(Elements) {
+    const cudaError_t error = load_pair(Elements{}, Elements{});
+    if constexpr (std::is_same_v<Elements, Float32Elements>) {
+      return error;
+    } else {
+      return error != cudaSuccess ? error : load_pair(Elements{}, Float32Elements{});
+    }
+  });
 }
 
 inline ElementGrid grid_of(int64_t rows, int64_t cols, int columns) {
@@ -139,8 +166,8 @@ inline bool fits_vectors(const float* address) {
   return reinterpret_cast<uintptr_t>(address) % sizeof(float4) == 0;
 }
 inline bool fits_vectors(const shardrec_cuda_matrix& matrix) {
-  const size_t bytes = matrix.element == SHARDREC_CUDA_BFLOAT16 ? 4 * Bfloat16Elements::kBytes
-                                                                : 4 * Float32Elements::kBytes;
+  const size_t bytes = 4 * (matrix.element == SHARDREC_CUDA_FLOAT32 ? Float32Elements::kBytes
+                                                                    : Float16Elements::kBytes);
   return reinterpret_cast<uintptr_t>(matrix.data) % bytes == 0 && matrix.cols % 4 == 0 &&
          (matrix.stride % 4 == 0 || matrix.rows <= 1);
 }

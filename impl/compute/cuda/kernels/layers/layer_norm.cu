@@ -18,9 +18,7 @@ cudaError_t load_norm() {
 }  // namespace
 
 shardrec_cuda_error load_layer_norm() {
-  cudaError_t error = load_norm<Float32Elements, Float32Elements>();
-  if (error == cudaSuccess) error = load_norm<Bfloat16Elements, Bfloat16Elements>();
-  return error != cudaSuccess ? error : load_norm<Bfloat16Elements, Float32Elements>();
+  return load_for_each_pair([]<class In, class Out>(In, Out) { return load_norm<In, Out>(); });
 }
 
 shardrec_cuda_error normalize_rows(shardrec_cuda_stream* stream,

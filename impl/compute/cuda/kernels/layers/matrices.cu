@@ -32,33 +32,43 @@ void join_rows(std::initializer_list<shardrec_cuda_matrix*> matrices) {
   for (shardrec_cuda_matrix* matrix : matrices) make_one_row(*matrix);
 }
 
-template <class Elements, class Outputs>
-cudaError_t load_of_both() {
-  for (const auto load_job : {load_for_elements<MaskGradients<Elements, Outputs>>,
-                              load_for_elements<CrossRows<Elements, Outputs>>}) {
-    const cudaError_t error = load_job();
-    if (error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
+template <class... Jobs>
+cudaError_t load_jobs() {
+  cudaError_t error = cudaSuccess;
+  ((error = error != cudaSuccess ? error : load_for_elements<Jobs>()), ...);
+  return error;
+}
+
+// Sums of a matrix of 16 bits and one of floats, and what makes one of the other.
+template <class Half>
+cudaError_t load_with_floats() {
+  using Floats = Float32Elements;
+  return load_jobs<AddMatrix<Floats, Half>, AddMatrix<Half, Floats>, ConvertMatrix<Floats, Half>,
+                   ConvertMatrix<Half, Floats>>();
+}
+
+// The matrix of 16 bits, where one of two is of floats.
+const shardrec_cuda_matrix& narrow_one(const shardrec_cuda_matrix& x,
+                                       const shardrec_cuda_matrix& y) {
+  return x.element == SHARDREC_CUDA_FLOAT32 ? y : x;
 }
 
 }  // namespace
 
 shardrec_cuda_error load_matrices() {
-  using F = Float32Elements;
-  using B = Bfloat16Elements;
-  for (const auto load_job :
-       {load_for_elements<AddBias<F>>, load_for_elements<AddBias<B>>,
-        load_for_elements<AddMatrix<F, F>>, load_for_elements<AddMatrix<F, B>>,
-        load_for_elements<AddMatrix<B, F>>, load_for_elements<AddMatrix<B, B>>,
-        load_for_elements<ConvertMatrix<F, B>>, load_for_elements<ConvertMatrix<B, F>>,
-        load_for_elements<FillNumbers>, load_for_elements<CrossGradients<F>>,
-        load_for_elements<CrossGradients<B>>, load_of_both<F, F>, load_of_both<B, B>,
-        load_of_both<B, F>}) {
-    const cudaError_t error = load_job();
-    if (error != cudaSuccess) return error;
+  cudaError_t error = load_jobs<FillNumbers>();
+  if (error == cudaSuccess) error = load_with_floats<Float16Elements>();
+  if (error == cudaSuccess) error = load_with_floats<Bfloat16Elements>();
+  if (error == cudaSuccess) {
+    error = load_for_each_type([]<class Elements>(Elements) {
+      return load_jobs<AddBias<Elements>, AddMatrix<Elements, Elements>,
+                       CrossGradients<Elements>>();
+    });
   }
-  return cudaSuccess;
+  if (error != cudaSuccess) return error;
+  return load_for_each_pair([]<class Elements, class Outputs>(Elements, Outputs) {
+    return load_jobs<MaskGradients<Elements, Outputs>, CrossRows<Elements, Outputs>>();
+  });
 }
 
 shardrec_cuda_error add_bias(shardrec_cuda_stream* stream, const shardrec_cuda_bias* bias) {
@@ -89,12 +99,12 @@ shardrec_cuda_error add_matrix(shardrec_cuda_stream* stream,
   if (device.error() != cudaSuccess) return device.error();
   shardrec_cuda_addition job = *addition;
   join_rows({&job.x, &job.sum});
-  return with_elements(job.x, [&]<class Added>(Added) {
-    return with_elements(job.sum, [&]<class Sum>(Sum) {
-      return launch_for_elements(AddMatrix<Added, Sum>{job}, job.x,
-                                 all_fit_vectors({&job.x, &job.sum}), stream->commands);
-    });
-  });
+  const bool vectors = all_fit_vectors({&job.x, &job.sum});
+  const auto add = [&]<class Added, class Sum>(Added, Sum) {
+    return launch_for_elements(AddMatrix<Added, Sum>{job}, job.x, vectors, stream->commands);
+  };
+  if (job.x.element != SHARDREC_CUDA_FLOAT32) return with_elements(job.x, job.sum, add);
+  return with_elements(job.sum, [&]<class Sum>(Sum) { return add(Float32Elements{}, Sum{}); });
 }
 
 shardrec_cuda_error convert_matrix(shardrec_cuda_stream* stream,
@@ -102,15 +112,20 @@ shardrec_cuda_error convert_matrix(shardrec_cuda_stream* stream,
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
   shardrec_cuda_conversion job = *conversion;
-  if (job.x.element == job.y.element) return cudaErrorInvalidValue;
+  const bool rounds = job.x.element == SHARDREC_CUDA_FLOAT32;
+  if (rounds == (job.y.element == SHARDREC_CUDA_FLOAT32)) return cudaErrorInvalidValue;
   join_rows({&job.x, &job.y});
   const bool vectors = all_fit_vectors({&job.x, &job.y});
-  if (job.y.element == SHARDREC_CUDA_BFLOAT16) {
-    return launch_for_elements(ConvertMatrix<Float32Elements, Bfloat16Elements>{job}, job.x,
-                               vectors, stream->commands);
-  }
-  return launch_for_elements(ConvertMatrix<Bfloat16Elements, Float32Elements>{job}, job.x, vectors,
-                             stream->commands);
+  return with_elements(narrow_one(job.x, job.y), [&]<class Half>(Half) {
+    if constexpr (std::is_same_v<Half, Float32Elements>) {
+      return cudaErrorInvalidValue;
+    } else {
+      return rounds ? launch_for_elements(ConvertMatrix<Float32Elements, Half>{job}, job.x, vectors,
+                                          stream->commands)
+                    : launch_for_elements(ConvertMatrix<Half, Float32Elements>{job}, job.x, vectors,
+                                          stream->commands);
+    }
+  });
 }
 
 shardrec_cuda_error fill_numbers(shardrec_cuda_stream* stream,

@@ -2,6 +2,7 @@
 // rounds once: kernels are compiled without contraction. Template parameters are the types of the matrices.
 #pragma once
 
+#include "compute/cuda/jobs/scaling.h"
 #include "compute/cuda/kernels/layers/elements.h"
 
 namespace shardrec::compute::cuda {
@@ -73,6 +74,11 @@ struct ConvertMatrix {
   SHARDREC_DEVICE void at(int64_t row, int64_t column) const {
     float x[kColumns];
     load_elements<From>(job.x, row, column, x);
+    if (job.loss_scale != nullptr) {
+      const float scale = global(job.loss_scale)->scale;
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c) x[c] *= scale;
+    }
     store_elements<To>(job.y, row, column, x);
   }
 };

@@ -5,14 +5,12 @@
 namespace shardrec::compute::cuda {
 
 shardrec_cuda_error load_tile_sums() {
-  for (const auto kernel : {sum_rows_of_tiles<ColumnSums, Float32Elements>,
-                            sum_rows_of_tiles<ColumnSums, Bfloat16Elements>,
-                            sum_rows_of_tiles<LayerNormSums, Float32Elements>,
-                            sum_rows_of_tiles<LayerNormSums, Bfloat16Elements>}) {
-    const cudaError_t error = load(kernel);
-    if (error != cudaSuccess) return error;
-  }
-  return load(add_up_tree);
+  const cudaError_t error = load_for_each_type([]<class Elements>(Elements) {
+    const cudaError_t of_columns = load(sum_rows_of_tiles<ColumnSums, Elements>);
+    return of_columns != cudaSuccess ? of_columns
+                                     : load(sum_rows_of_tiles<LayerNormSums, Elements>);
+  });
+  return error != cudaSuccess ? error : load(add_up_tree);
 }
 
 shardrec_cuda_error sum_tiles(shardrec_cuda_stream* stream, const shardrec_cuda_tile_sums* sums) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compute/cuda/kernels/layers/elements.h"
+#include "compute/cuda/kernels/layers/scaled.h"
 #include "compute/math/scalar.h"
 
 namespace shardrec::compute::cuda {
@@ -108,6 +109,7 @@ SHARDREC_KERNEL(8) add_up_tree(shardrec_cuda_tree job) {
     __syncthreads();
   }
   if (!exists || warp_index() != 0) return;
+  if (job.loss_scale != nullptr) sum = unscaled(job.loss_scale, sum);
   float* const target = global(job.target) + element;
   *target = job.accumulate != 0 ? *target + sum : sum;
 }

@@ -1,10 +1,8 @@
-// What kernels of layers do on a device with numbers of bfloat16 is what the CPU does with the same numbers as floats,
+// What kernels of layers do on a device with numbers of 16 bits is what the CPU does with the same numbers as floats,
 // rounded where it is written.
 #include <algorithm>
-#include <bit>
-#include <initializer_list>
 
-#include "core/threads.h"
+#include "compute/math/scalar.h"
 #include "dense/layers/forward.h"
 #include "dense/layers/weight_gradients.h"
 #include "dense_device/both_places.h"
@@ -14,15 +12,15 @@ namespace {
 
 using compute::Element;
 
-class Bfloat16OnDevice : public OnDevice {
+class HalvesOnDevice : public OnDevice, public testing::WithParamInterface<Element> {
  protected:
-  // Numbers of bfloat16: floats on the host, 16 bits each on the device.
+  // Numbers of the type: floats on the host, 16 bits each on the device.
   class Halves {
    public:
-    Halves(Bfloat16OnDevice& test, const Shape& shape, uint32_t seed)
+    Halves(HalvesOnDevice& test, const Shape& shape, uint32_t seed)
         : test_(&test), shape_(shape), floats_(test.both(shape, seed)) {
       const core::Matrix all = whole();
-      kernels().round_bfloat16(all.data, all.data, all.cols);
+      round(all.data, all.data, all.cols);
       std::vector<uint16_t> halves;
       for (int64_t i = 0; i < all.cols; ++i) halves.push_back(half_of(all.data[i]));
       array_ = std::make_unique<Array>(test, halves.data(), halves.size() * sizeof(uint16_t));
@@ -30,11 +28,11 @@ class Bfloat16OnDevice : public OnDevice {
 
     core::Matrix host() { return floats_.host(); }
     // What the CPU has written is rounded.
-    void round_host() { round_rows(host(), true); }
+    void round_host() { round_rows(host(), GetParam()); }
     Matrix there() {
       Matrix matrix(host());
       matrix.data = static_cast<uint16_t*>(array_->data()) + shape_.layout.offset;
-      matrix.element = Element::kBfloat16;
+      matrix.element = GetParam();
       return matrix;
     }
     void expect_same(const std::string& where) {
@@ -42,7 +40,7 @@ class Bfloat16OnDevice : public OnDevice {
       const std::vector<uint16_t> found =
           test_->read(static_cast<const uint16_t*>(array_->data()), static_cast<size_t>(all.cols));
       for (int64_t i = 0; i < all.cols; ++i) {
-        const auto there = std::bit_cast<float>(uint32_t{found[static_cast<size_t>(i)]} << 16);
+        const float there = number_of(found[static_cast<size_t>(i)]);
         if (shardrec::test::same_number(there, all.data[i])) continue;
         ADD_FAILURE() << where << ", " << shape_.text() << ": number " << i << " is " << there
                       << " on the device, " << all.data[i] << " on the CPU";
@@ -52,7 +50,14 @@ class Bfloat16OnDevice : public OnDevice {
 
    private:
     static uint16_t half_of(float number) {
-      return static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16);
+      using namespace compute::math;
+      return static_cast<uint16_t>(GetParam() == Element::kFloat16
+                                       ? nearest_half<Float16>(number)
+                                       : nearest_half<Bfloat16>(number));
+    }
+    static float number_of(uint16_t half) {
+      using namespace compute::math;
+      return GetParam() == Element::kFloat16 ? widened<Float16>(half) : widened<Bfloat16>(half);
     }
     // The numbers with their gaps.
     core::Matrix whole() {
@@ -61,16 +66,25 @@ class Bfloat16OnDevice : public OnDevice {
       return {rows.data - shape_.layout.offset, 1, count, count};
     }
 
-    Bfloat16OnDevice* test_;
+    HalvesOnDevice* test_;
     Shape shape_;
     Both floats_;
     std::unique_ptr<Array> array_;
   };
 
   Halves halves(const Shape& shape, uint32_t seed) { return {*this, shape, seed}; }
+  static void round(const float* x, float* y, int64_t count) {
+    rounding_to(GetParam(), kernels())(x, y, count);
+  }
 };
 
-TEST_F(Bfloat16OnDevice, CopiesRoundToNearestAndBack) {
+INSTANTIATE_TEST_SUITE_P(Types, HalvesOnDevice,
+                         testing::Values(Element::kFloat16, Element::kBfloat16),
+                         [](const auto& type) {
+                           return type.param == Element::kFloat16 ? "Float16" : "Bfloat16";
+                         });
+
+TEST_P(HalvesOnDevice, CopiesRoundToNearestAndBack) {
   for_each_shape([&](const Shape& shape) {
     Both floats = both(shape, 1), back = both(shape, 2);
     Halves rounded = halves(shape, 3), copied = halves(shape, 4);
@@ -78,7 +92,7 @@ TEST_F(Bfloat16OnDevice, CopiesRoundToNearestAndBack) {
     copy_rows(*stream_, rounded.there(), back.there());
     copy_rows(*stream_, rounded.there(), copied.there());
     for (int64_t r = 0; r < shape.rows; ++r) {
-      kernels().round_bfloat16(floats.host().row(r), rounded.host().row(r), shape.cols);
+      round(floats.host().row(r), rounded.host().row(r), shape.cols);
       std::copy_n(rounded.host().row(r), shape.cols, back.host().row(r));
       std::copy_n(rounded.host().row(r), shape.cols, copied.host().row(r));
     }
@@ -88,7 +102,7 @@ TEST_F(Bfloat16OnDevice, CopiesRoundToNearestAndBack) {
   });
 }
 
-TEST_F(Bfloat16OnDevice, BiasesAndMasks) {
+TEST_P(HalvesOnDevice, BiasesAndMasks) {
   for_each_shape([&](const Shape& shape) {
     for (const bool relu : {false, true}) {
       Halves y = halves(shape, 1);
@@ -112,7 +126,7 @@ TEST_F(Bfloat16OnDevice, BiasesAndMasks) {
   });
 }
 
-TEST_F(Bfloat16OnDevice, SumsOfBothTypes) {
+TEST_P(HalvesOnDevice, SumsOfBothTypes) {
   for_each_shape([&](const Shape& shape) {
     Both floats = both(shape, 1), float_sum = both(shape, 2);
     Halves x = halves(shape, 3), sum = halves(shape, 4);
@@ -131,7 +145,7 @@ TEST_F(Bfloat16OnDevice, SumsOfBothTypes) {
   });
 }
 
-TEST_F(Bfloat16OnDevice, CrossLayers) {
+TEST_P(HalvesOnDevice, CrossLayers) {
   for_each_shape([&](const Shape& shape) {
     Both bias = vector(shape, 1);
     Halves origin = halves(shape, 2), x = halves(shape, 3), product = halves(shape, 4);
@@ -167,8 +181,7 @@ TEST_F(Bfloat16OnDevice, CrossLayers) {
   });
 }
 
-TEST_F(Bfloat16OnDevice, DropOut) {
-  Word forward(*this, 17);
+TEST_P(HalvesOnDevice, DropOut) {
   for_each_shape([&](const Shape& shape) {
     const DropoutMask mask{
         .seed = 77, .layer = 3, .forward = 17, .threshold = 0x60000000, .factor = 1.6F};
@@ -185,7 +198,7 @@ TEST_F(Bfloat16OnDevice, DropOut) {
 }
 
 // A tile of all rows.
-TEST_F(Bfloat16OnDevice, SumsOverRowsAndColumns) {
+TEST_P(HalvesOnDevice, SumsOverRowsAndColumns) {
   for_each_shape([&](const Shape& shape) {
     if (shape.rows == 0) return;
     Both weight = vector(shape, 1), bias = vector(shape, 2);
