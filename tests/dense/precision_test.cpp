@@ -129,7 +129,7 @@ TEST(Precision, NumbersAreBetweenTheBoundsOfTheirRoundings) {
 // Bounds that another precision keeps too would show nothing.
 TEST(Precision, TheBoundsTellThePrecisionsApart) {
   const StackOf of{"linear", 20, {test::linear(30), test::linear(40), test::linear(25, false)}};
-  const auto most = [](size_t count) { return static_cast<int64_t>(count) * 9 / 10; };
+  const auto most = [](size_t count) { return static_cast<int64_t>(count) * 3 / 4; };
   const auto expect_outside = [&](Precision own, Precision others) {
     SCOPED_TRACE(name_of(own) + " against " + name_of(others));
     auto mlp = test::make(of, options(own));

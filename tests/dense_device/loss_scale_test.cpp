@@ -9,19 +9,21 @@
 namespace shardrec::dense {
 namespace {
 
-constexpr device::ContextOptions kThere{.device = 0};
+constexpr device::ContextOptions kOnDevice{.device = 0};
 
-TEST(DeviceLossScale, FollowsTheGradients) { test::check_that_the_scale_follows_gradients(kThere); }
-TEST(DeviceLossScale, StaysBetweenItsBounds) { test::check_the_bounds_of_the_scale(kThere); }
-TEST(DeviceLossScale, ASkippedStepChangesNothing) { test::check_skipped_steps(kThere); }
+TEST(DeviceLossScale, FollowsTheGradients) {
+  test::check_that_the_scale_follows_gradients(kOnDevice);
+}
+TEST(DeviceLossScale, StaysBetweenItsBounds) { test::check_the_bounds_of_the_scale(kOnDevice); }
+TEST(DeviceLossScale, ASkippedStepChangesNothing) { test::check_skipped_steps(kOnDevice); }
 TEST(DeviceLossScale, OneOverflowSkipsAnAccumulatedStep) {
-  test::check_accumulated_overflows(kThere);
+  test::check_accumulated_overflows(kOnDevice);
 }
 TEST(DeviceLossScale, KeepsGradientsThatFloat16DoesNotHave) {
-  test::check_what_the_scale_is_for(kThere);
+  test::check_what_the_scale_is_for(kOnDevice);
 }
 TEST(DeviceLossScale, AllRanksSkipTheStepOfOne) {
-  test::check_that_all_ranks_skip({kThere, {.device = 1}});
+  test::check_that_all_ranks_skip({kOnDevice, {.device = 1}});
 }
 
 // Scales, skipped steps and their counts, and what Adam makes of them, are the CPU's where no matrix is multiplied.
@@ -30,7 +32,7 @@ TEST(DeviceLossScale, HasTheBitsOfTheCpu) {
   for (const bool accumulate : {false, true}) {
     test::Scaled scaled{.scale = {.scale = 4, .steps = 2}, .accumulate = accumulate};
     auto here = test::make_scaled(of, scaled);
-    scaled.place = kThere;
+    scaled.place = kOnDevice;
     auto there = test::make_scaled(of, scaled);
     for (const float gradient : {1.0F, 1e-3F, test::kOverflow, 1.0F, 3e4F, 1e-7F, 2.0F, 1.0F}) {
       for (Mlp* mlp : {here.get(), there.get()}) {
