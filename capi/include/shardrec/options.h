@@ -181,7 +181,7 @@ typedef enum shardrec_precision {
   SHARDREC_PRECISION_TFLOAT32 = 1, /* factors are rounded to 10 bits of mantissa */
   SHARDREC_PRECISION_BFLOAT16 = 2, /* what lies between layers, too, is in bfloat16; parameters stay
                                       float32 */
-  SHARDREC_PRECISION_FLOAT16 = 3, /* the same in float16, with gradients scaled between layers
+  SHARDREC_PRECISION_FLOAT16 = 3,  /* the same in float16, with gradients scaled between layers
                                      (LOSS_SCALE) */
   SHARDREC_PRECISION_FORCE_32 = 0x7fffffff
 } shardrec_precision;
