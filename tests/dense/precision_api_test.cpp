@@ -119,9 +119,11 @@ TEST(PrecisionApi, CheckpointsAreLoadedInAllPrecisions) {
                                                            {SHARDREC_PRECISION_BFLOAT16, 7},
                                                            {SHARDREC_PRECISION_FLOAT16, 7},
                                                            {SHARDREC_PRECISION_FLOAT16, 8}};
-  for (const auto& [from, last] : kSaved) {
+  for (const auto& of : kSaved) {
+    const shardrec_precision saved_in = of.first;
+    const int last = of.second;
     Directory directory;
-    run(1, [&, saved_in = from, last = last](shardrec::Comm& comm, int) {
+    run(1, [&](shardrec::Comm& comm, int) {
       Mlp mlp = make(saved_in);
       (void)train(mlp, 0, last);
       Checkpoint checkpoint(comm, directory.path());
