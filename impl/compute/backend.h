@@ -26,6 +26,7 @@
 #include "compute/kept_gradients.h"
 #include "compute/lookup_operations.h"
 #include "compute/mark.h"
+#include "compute/non_finite_search.h"
 #include "compute/operation_clock.h"
 #include "compute/routing_operations.h"
 #include "compute/row_operations.h"
@@ -77,6 +78,9 @@ class Backend {
   virtual Marks* marks() { return nullptr; }
   // Do the back ends of all ranks of the collection read each other's memory()? They have marks then.
   virtual bool peers_reach_memory() const { return false; }
+
+  // Of numbers that callers give in the memory of a device. Null: they give none there.
+  virtual std::unique_ptr<NonFiniteSearch> make_non_finite_search() { return nullptr; }
 
   // What operates on ids, rows and gradients.
   TransferOperations& transfer() { return families_.transfer; }

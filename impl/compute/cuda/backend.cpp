@@ -12,6 +12,7 @@
 #include "compute/cuda/host/gradients/family.h"
 #include "compute/cuda/host/lookup/family.h"
 #include "compute/cuda/host/memory.h"
+#include "compute/cuda/host/non_finite_search.h"
 #include "compute/cuda/host/routing/family.h"
 #include "compute/cuda/host/rows/family.h"
 #include "compute/cuda/host/slots/family.h"
@@ -56,6 +57,9 @@ class DeviceBackend final : public Backend {
   void hold_up_caller(int64_t stream) override { caller_order_.hold_up(stream, *stream_); }
   OperationClock* time_operations(std::span<std::atomic<int64_t>> nanoseconds) override {
     return &clock_.emplace(stream_, nanoseconds);
+  }
+  std::unique_ptr<NonFiniteSearch> make_non_finite_search() override {
+    return std::make_unique<FirstNonFinite>(stream_);
   }
   Marks* marks() override { return &marks_; }
   bool peers_reach_memory() const override { return peers_in_process_; }

@@ -14,6 +14,7 @@
 #include "compute/cuda/jobs/assembly.h"
 #include "compute/cuda/jobs/bags.h"
 #include "compute/cuda/jobs/buckets.h"
+#include "compute/cuda/jobs/given_numbers.h"
 #include "compute/cuda/jobs/gradients.h"
 #include "compute/cuda/jobs/layers.h"
 #include "compute/cuda/jobs/lookup.h"
@@ -85,7 +86,7 @@ typedef struct shardrec_cuda_calls {
   SHARDREC_CUDA_LAYERS_OPERATIONS(OPERATION)    \
   SHARDREC_CUDA_BUCKETS_OPERATIONS(OPERATION)   \
   SHARDREC_CUDA_LOSSES_OPERATIONS(OPERATION)    \
-  SHARDREC_CUDA_SCALING_OPERATIONS(OPERATION)
+  SHARDREC_CUDA_GIVEN_NUMBERS_OPERATIONS(OPERATION)
 
 typedef struct shardrec_cuda_table {
   uint32_t size;        // in: sizeof of the core's table; out: of the plug-in's

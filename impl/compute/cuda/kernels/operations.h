@@ -20,7 +20,7 @@ shardrec_cuda_error load_kernels();  // all
   SHARDREC_CUDA_LAYERS_LOADERS(LOADER)    \
   SHARDREC_CUDA_BUCKETS_LOADERS(LOADER)   \
   SHARDREC_CUDA_LOSSES_LOADERS(LOADER)    \
-  SHARDREC_CUDA_SCALING_LOADERS(LOADER)
+  SHARDREC_CUDA_GIVEN_NUMBERS_LOADERS(LOADER)
 
 #define SHARDREC_CUDA_DECLARE(name, ...) \
   shardrec_cuda_error name(shardrec_cuda_stream* stream, __VA_ARGS__);
