@@ -53,11 +53,6 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
                  "option HIERARCHICAL does not go with FORWARD_COMPRESSION: sums that are added up "
                  "before they cross would be rounded twice");
     }
-    if (options_.non_finite != SHARDREC_NON_FINITE_ALLOW && !options_.on_host()) {
-      core::fail(SHARDREC_UNSUPPORTED,
-                 "option NON_FINITE is ALLOW where DEVICE is another than the CPU: gradients on a "
-                 "device are not looked through");
-    }
     layout_ = std::make_unique<Layout>(model, plan, rank, sums_on_nodes());
     if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);

@@ -99,9 +99,12 @@ class StepCounts : public DeviceTest {
       model.add_feature(model.add_table("t", kRows, kDim), "f");
       const auto plan = shardrec::Plan::collective(
           comm, model, shardrec::PlanOptions().sharding(SHARDREC_SHARDING_ROW_WISE));
-      shardrec::Collection tables(
-          comm, model, plan,
-          shardrec::CollectionOptions().device(0).deduplicate(deduplicate).device_wait(wait));
+      shardrec::Collection tables(comm, model, plan,
+                                  shardrec::CollectionOptions()
+                                      .device(0)
+                                      .deduplicate(deduplicate)
+                                      .device_wait(wait)
+                                      .non_finite(non_finite_));
       shardrec::Lookup step(tables);
       const auto out = matrix_at(outputs[static_cast<size_t>(comm.rank())]->data(), true);
       size_t next = 0;
@@ -147,6 +150,7 @@ class StepCounts : public DeviceTest {
     EXPECT_TRUE(counted.are_within(most)) << counted << ", where there were " << most;
   }
 
+  shardrec_non_finite non_finite_ = SHARDREC_NON_FINITE_ALLOW;  // of the collections
   int64_t (*stream_waits_)() = nullptr;
   int64_t (*event_waits_)() = nullptr;
   int64_t (*spinning_waits_)() = nullptr;
@@ -170,6 +174,13 @@ TEST_F(StepCounts, OfOneRankWhoseBatchesLieElsewhereInEachStep) {
 // A wait for what the owners of the batch's ids get; what a rank of the process has sent is not checked again.
 TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
   expect(of_a_step(2), Counts{.waits = 1, .launches = 17, .copies = 7, .calls = 46});
+}
+
+// Option NON_FINITE: gradients are looked through by a kernel, between a fill and a copy of its answer, for which
+// backward waits.
+TEST_F(StepCounts, OfOneRankWhoseGradientsAreLookedThrough) {
+  non_finite_ = SHARDREC_NON_FINITE_SKIP;
+  expect(of_a_step(1), Counts{.waits = 2, .launches = 11, .copies = 7, .calls = 28});
 }
 
 // Option DEVICE_WAIT: all that a step waits for is an event, which says how.

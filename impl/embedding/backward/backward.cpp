@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "compute/non_finite.h"
 #include "core/error.h"
 
 namespace shardrec::embedding {
@@ -50,7 +49,7 @@ void Backward::plan_ahead(const InputExchange& input) noexcept {
 void Backward::begin() {
   for (Gradient& gradient : gradients_) {
     gradient.given = false;
-    gradient.non_finite = {};
+    gradient.finite.clear();
   }
   laid_out_ = false;
 }
@@ -89,7 +88,7 @@ void Backward::set_gradient(const InputExchange& input, int32_t output, const Ou
   } else {
     own.given = false;  // memory may run out half way
     operations.touches(gradient.device.type);
-    own.non_finite = find_non_finite(input, output, gradient);
+    look_through(input, output, gradient);
     pack(input, output, gradient);
   }
   own.given = true;
@@ -109,48 +108,51 @@ int32_t Backward::missing_gradient(const InputExchange& input) const {
   return -1;
 }
 
-Verdict Backward::find_non_finite(const InputExchange& input, int32_t output,
-                                  const OutputView& gradient) const {
-  if (context_.options.non_finite == SHARDREC_NON_FINITE_ALLOW) return {};
+void Backward::look_through(const InputExchange& input, int32_t output,
+                            const OutputView& gradient) {
+  if (context_.options.non_finite == SHARDREC_NON_FINITE_ALLOW) return;
   const auto [rows, columns] = input.output_shape(output);
-  const bool compact = gradient.stride == columns;
-  const int64_t width = compact ? rows * columns : columns;
-  for (int64_t row = 0; row < (compact ? std::min<int64_t>(rows, 1) : rows); ++row) {
-    const int64_t at =
-        compute::first_non_finite(gradient.at(row, 0), context_.options.output_dtype, width);
-    if (at < 0) continue;
-    const int64_t column = at % columns;
-    const plan::OutputLayout& layout = context_.layout.output();
-    int32_t feature = -1;
-    for (size_t f = 0; f < layout.output.size(); ++f) {
-      if (layout.output[f] == output && layout.column[f] <= column) {
-        feature = static_cast<int32_t>(f);  // columns ascend with features
-      }
+  gradients_[static_cast<size_t>(output)].finite.look_through(gradient, rows, columns,
+                                                              context_.backend());
+}
+
+Verdict Backward::non_finite_at(int32_t output, int64_t position, int64_t columns) const {
+  const int64_t column = position % columns;
+  const plan::OutputLayout& layout = context_.layout.output();
+  int32_t feature = -1;
+  for (size_t f = 0; f < layout.output.size(); ++f) {
+    if (layout.output[f] == output && layout.column[f] <= column) {
+      feature = static_cast<int32_t>(f);  // columns ascend with features
     }
-    return {.defect = Defect::kNonFinite,
-            .argument = Argument::kGradient,
-            .feature = feature,
-            .position = row + at / columns,
-            .value = column,
-            .limit = output};
   }
-  return {};
+  return {.defect = Defect::kNonFinite,
+          .argument = Argument::kGradient,
+          .feature = feature,
+          .position = position / columns,
+          .value = column,
+          .limit = output};
 }
 
 Verdict Backward::non_finite(const InputExchange& input) {
   for (size_t g = 0; g < gradients_.size(); ++g) {
-    Gradient& gradient = gradients_[g];
+    const Gradient& gradient = gradients_[g];
     if (options_.borrow && gradient.given) {
-      gradient.non_finite = find_non_finite(input, static_cast<int32_t>(g), gradient.borrowed);
+      look_through(input, static_cast<int32_t>(g), gradient.borrowed);
     }
-    const Verdict& found = gradient.non_finite;
-    if (found.good()) continue;
-    const int32_t table = context_.model().features[static_cast<size_t>(found.feature)].table;
-    context_.counters.tables[static_cast<size_t>(table)].non_finite.fetch_add(
-        1, std::memory_order_relaxed);
-    return found;
   }
-  return input.batch().non_finite();  // counted by begin
+  // From the last search on: who waits for it need not wait for those before it.
+  Verdict found;
+  for (size_t g = gradients_.size(); g-- != 0;) {
+    const auto output = static_cast<int32_t>(g);
+    const int64_t position = gradients_[g].finite.first();
+    if (position < 0) continue;
+    found = non_finite_at(output, position, input.output_shape(output).columns);
+  }
+  if (found.good()) return input.batch().non_finite();  // counted by begin
+  const int32_t table = context_.model().features[static_cast<size_t>(found.feature)].table;
+  context_.counters.tables[static_cast<size_t>(table)].non_finite.fetch_add(
+      1, std::memory_order_relaxed);
+  return found;
 }
 
 // A peer's operations reach what this rank's reach only where that is the memory of one host.

@@ -15,6 +15,7 @@
 #include "embedding/backward/update.h"
 #include "embedding/backward/weight_gradient.h"
 #include "embedding/batch/caller_memory.h"
+#include "embedding/batch/finite_check.h"
 #include "embedding/batch/operations_scope.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/compression.h"
@@ -88,7 +89,7 @@ class Backward {
   struct Gradient {
     explicit Gradient(const std::shared_ptr<compute::Memory>& memory) : reached(memory) {}
     bool given = false;
-    Verdict non_finite;  // the first NaN or infinity, where the option NON_FINITE asks
+    FiniteCheck finite;  // where the option NON_FINITE asks
     OutputView borrowed;
     CallerMemory reached;
   };
@@ -117,10 +118,12 @@ class Backward {
   bool owners_apply_divisor(const InputExchange& input) const;
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient(const InputExchange& input) const;
-  // The first NaN or infinity of the gradient of an output, where the option NON_FINITE asks; good: none.
-  Verdict find_non_finite(const InputExchange& input, int32_t output,
-                          const OutputView& gradient) const;
-  // The same of the batch: of any gradient, then of its weights.
+  // Looks for a NaN or an infinity in the gradient of an output, where the option NON_FINITE asks.
+  void look_through(const InputExchange& input, int32_t output, const OutputView& gradient);
+  // What was found in the gradient of an output, at row * columns + column.
+  Verdict non_finite_at(int32_t output, int64_t position, int64_t columns) const;
+  // The first NaN or infinity of the batch: of any gradient, then of its weights; good: none. Waits for gradients on
+  // a device that were looked through.
   Verdict non_finite(const InputExchange& input);
   Lends lends_to() const;
   void lay_out(const InputExchange& input);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "compute/non_finite.h"
-
 namespace shardrec::embedding {
 namespace {
 
@@ -89,6 +87,7 @@ Verdict CheckedBatch::open(const BatchArguments& arguments, const plan::Model& m
   variable_ = is_variable(arguments);
   values_ = nullptr;
   weights_ = nullptr;
+  finite_weights_.clear();
   non_finite_ = {};
   ids_ = 0;
   lengths_ = {};
@@ -111,6 +110,7 @@ Verdict CheckedBatch::open(const BatchArguments& arguments, const plan::Model& m
   values_ = given_values_.elements(*arguments.values, backend);
   ids_are_64_ = arguments.values->dtype == SHARDREC_INT64;
   if (arguments.weights != nullptr && ids_ != 0) {
+    if (how_non_finite_ != SHARDREC_NON_FINITE_ALLOW) look_through(*arguments.weights, backend);
     weights_ = static_cast<const float*>(given_weights_.elements(*arguments.weights, backend));
   }
   lengths_ = lengths_memory_.resize_as<uint32_t>(static_cast<size_t>(first_bags_.back()));
@@ -125,23 +125,33 @@ Verdict CheckedBatch::finish(const BatchArguments& arguments, const plan::Model&
                                     .is_64 = arguments.inverse->dtype == SHARDREC_INT64};
     verdict = expansion_.build(inverse, first_bags_, batch_size_, model, backend);
   }
-  if (verdict.good() && weighted() && how_non_finite_ != SHARDREC_NON_FINITE_ALLOW) {
-    non_finite_ = find_non_finite(*arguments.weights);
-    if (how_non_finite_ == SHARDREC_NON_FINITE_ERROR) verdict = non_finite_;
-  }
+  if (verdict.good()) verdict = check_weights();
   return refuse(verdict);
 }
 
-Verdict CheckedBatch::finish_lengths() { return refuse(check_lengths(given_.front().are_offsets)); }
+Verdict CheckedBatch::finish_lengths() {
+  Verdict verdict = check_lengths(given_.front().are_offsets);
+  if (verdict.good()) verdict = check_weights();
+  return refuse(verdict);
+}
 
-Verdict CheckedBatch::find_non_finite(const shardrec_tensor& weights) const {
-  const int64_t position = compute::first_non_finite(weights.data, SHARDREC_FLOAT32, ids_);
+void CheckedBatch::look_through(const shardrec_tensor& weights, compute::Backend& backend) {
+  const OutputView row{
+      .data = static_cast<std::byte*>(weights.data),
+      .stride = ids_,
+      .device = {static_cast<shardrec_device_type>(weights.device_type), weights.device_id}};
+  finite_weights_.look_through(row, 1, ids_, backend);
+}
+
+Verdict CheckedBatch::check_weights() {
+  const int64_t position = finite_weights_.first();
   if (position < 0) return {};
   const auto after = std::upper_bound(first_ids_.begin(), first_ids_.end(), position);
-  return {.defect = Defect::kNonFinite,
-          .argument = Argument::kWeights,
-          .feature = static_cast<int32_t>(after - first_ids_.begin()) - 1,
-          .position = position};
+  non_finite_ = {.defect = Defect::kNonFinite,
+                 .argument = Argument::kWeights,
+                 .feature = static_cast<int32_t>(after - first_ids_.begin()) - 1,
+                 .position = position};
+  return how_non_finite_ == SHARDREC_NON_FINITE_ERROR ? non_finite_ : Verdict{};
 }
 
 Verdict CheckedBatch::check_tensors(const BatchArguments& arguments, int64_t features,

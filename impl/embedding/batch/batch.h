@@ -11,6 +11,7 @@
 #include "core/tensor.h"
 #include "embedding/batch/caller_memory.h"
 #include "embedding/batch/expansion.h"
+#include "embedding/batch/finite_check.h"
 #include "embedding/batch/verdict.h"
 #include "plan/model/model.h"
 #include "shardrec/batch.h"
@@ -47,7 +48,7 @@ class CheckedBatch {
   compute::BatchLengths unread_lengths() { return {given_, checked_, ids_}; }
   Verdict finish(const BatchArguments& arguments, const plan::Model& model,
                  compute::Backend& backend);
-  // The same where bag and sample are the same, and weights are not looked through: without the caller's memory.
+  // The same where bag and sample are the same: without the caller's memory.
   Verdict finish_lengths();
 
   int64_t batch_size() const { return batch_size_; }
@@ -78,9 +79,12 @@ class CheckedBatch {
     return first_ids_[static_cast<size_t>(feature) + 1] - first_ids_[static_cast<size_t>(feature)];
   }
 
-  // Are NaN and infinities looked for among weights, which are then on the host, and is a batch with one
-  // refused?
+  // Are NaN and infinities looked for among weights, and is a batch with one refused?
   void set_non_finite(shardrec_non_finite how) { how_non_finite_ = how; }
+  // May the batch, which is open, be refused for its weights?
+  bool may_refuse_weights() const {
+    return weighted() && how_non_finite_ == SHARDREC_NON_FINITE_ERROR;
+  }
   // The first NaN or infinity of weights that were looked through; good: none.
   const Verdict& non_finite() const { return non_finite_; }
 
@@ -101,7 +105,10 @@ class CheckedBatch {
   // Of lengths or, where are_offsets, of offsets, the ends of which the host reads.
   Verdict list_lengths(const shardrec_tensor& given, bool are_offsets, compute::Backend& backend);
   Verdict check_lengths(bool are_offsets);
-  Verdict find_non_finite(const shardrec_tensor& weights) const;
+  // For check_weights().
+  void look_through(const shardrec_tensor& weights, compute::Backend& backend);
+  // The last check, of a batch without another defect.
+  Verdict check_weights();
 
   int64_t batch_size_ = 0;
   bool no_more_data_ = false;
@@ -110,6 +117,7 @@ class CheckedBatch {
   const void* values_ = nullptr;
   const float* weights_ = nullptr;
   shardrec_non_finite how_non_finite_ = SHARDREC_NON_FINITE_ALLOW;
+  FiniteCheck finite_weights_;
   Verdict non_finite_;
   int64_t ids_ = 0;
   compute::Buffer lengths_memory_;

@@ -81,7 +81,7 @@ Verdict RoutedBatch::route(CheckedBatch& batch, const BatchArguments& arguments,
   list_features(batch);
   is_pending_ = false;
   is_local_ = local_batch_ != nullptr && found.good() && !batch.no_more_data() &&
-              !batch.variable() && batch.bags() != 0;
+              !batch.variable() && batch.bags() != 0 && !batch.may_refuse_weights();
   if (is_local_) {
     copy_local(batch, buffer);
     is_pending_ = true;

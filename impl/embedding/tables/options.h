@@ -26,7 +26,7 @@ struct CollectionOptions {
   // Of the output and of the gradient exchange (compression.h).
   shardrec_compression forward_compression = SHARDREC_COMPRESSION_NONE;
   shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
-  // Of NaN and infinities in weights of ids and in output gradients; not ALLOW on the host only.
+  // Of NaN and infinities in weights of ids and in output gradients.
   shardrec_non_finite non_finite = SHARDREC_NON_FINITE_ALLOW;
   // Of the tables, and of the operations on them (compute/backends/registry.h); device: number of the one that
   // is meant, where the back end is one of devices.
