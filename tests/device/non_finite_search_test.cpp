@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/device_arrays.h"
+#include "device/of_plugin.h"
 
 namespace shardrec::test {
 namespace {
@@ -104,6 +105,25 @@ TEST_F(NonFiniteSearchOnDevice, ForgetsWhatItFoundBefore) {
   EXPECT_EQ(search_->first(), 3);
   matrix.set(3, 0);
   EXPECT_EQ(first(matrix), -1);
+}
+
+TEST_F(NonFiniteSearchOnDevice, MayBeginAgainAfterMemoryRanOut) {
+  auto* const fail_allocation = of_plugin<void(int64_t)>("simt_fail_allocation");
+  if (fail_allocation == nullptr) GTEST_SKIP() << "only CUDA on the CPU fails on demand";
+  Matrix matrix(kBits[0], {2, 8, 8});
+  matrix.set(11, kBits[0].infinity);
+  Array there(*this, matrix.bytes().data(), matrix.bytes().size());
+  compute::cuda::host::FirstNonFinite fresh(stream_);
+  fail_allocation(1);
+  try {
+    fresh.begin(matrix.at(there.data()));
+    ADD_FAILURE() << "nothing failed";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.status(), SHARDREC_OUT_OF_MEMORY);
+  }
+  fail_allocation(0);
+  fresh.begin(matrix.at(there.data()));
+  EXPECT_EQ(fresh.first(), 11);
 }
 
 // What was looked through by then is known without another wait.
