@@ -1,4 +1,4 @@
-// Collectives over the plug-in: sums in the order of ranks, of each type, in place or not.
+// Collectives over the plug-in: sums from the last rank to the first, of each type, in place or not.
 #include <cmath>
 
 #include "ranks.h"
@@ -38,8 +38,8 @@ T reduced(int32_t reduction, T a, T b) {
 
 template <class T>
 std::vector<T> expected_sum(int32_t reduction, int size, size_t count = kCount) {
-  std::vector<T> sum = values_of<T>(0, count);
-  for (int rank = 1; rank < size; ++rank) {
+  std::vector<T> sum = values_of<T>(size - 1, count);
+  for (int rank = size - 1; rank-- > 0;) {
     const std::vector<T> other = values_of<T>(rank, count);
     for (size_t i = 0; i < count; ++i) sum[i] = reduced(reduction, sum[i], other[i]);
   }

@@ -11,7 +11,8 @@
 //
 // Ranks are threads of a process or processes of a machine: those of a communicator meet in shared memory. Ranks may
 // share a device. What is enqueued waits in its stream until the peers' operations are there; sends of up to 4 KiB
-// wait for nobody. Sums are made in the order of ranks. A communicator has up to 16 ranks, a call up to 256 MiB.
+// wait for nobody. Sums are made from the last rank to the first, an order that the library's own sums do not have. A
+// communicator has up to 16 ranks, a call up to 256 MiB.
 //
 // A communicator changes its state in calls only: what is in progress goes on when ncclCommGetAsyncError() is called.
 // Abort ends what waits in streams of this rank; what was to be received is then 0xA5 in each byte, and the peers go

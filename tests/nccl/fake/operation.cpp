@@ -180,7 +180,7 @@ void Operation::copy_collective(const Collective& collective) {
   SharedState& state = communicator.segment().state();
   const size_t bytes = collective.count * bytes_of_element(collective.dtype);
   std::vector<std::byte> sum(collective.kind == Kind::kAllGather ? 0 : bytes);
-  for (int peer = 0; peer < size; ++peer) {
+  for (int peer = size; peer-- > 0;) {
     CollectiveSlot& slot = state.collectives[peer][collective.number % kSlots];
     acquire_place({communicator.place.number, peer, kAll, collective.number});
     const std::byte* from = communicator.segment().arena(peer) + slot.offset;
@@ -191,7 +191,7 @@ void Operation::copy_collective(const Collective& collective) {
       if (collective.kind == Kind::kReduceScatter) {
         from += static_cast<size_t>(communicator.place.rank) * bytes;
       }
-      if (peer == 0) {
+      if (peer == size - 1) {
         std::copy_n(from, bytes, sum.begin());
       } else {
         reduce(collective.dtype, collective.reduction, sum.data(), from, collective.count);
