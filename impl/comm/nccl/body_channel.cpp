@@ -4,14 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include "compute/cuda/host/plugin.h"
 #include "core/align.h"
 #include "core/error.h"
 
 namespace shardrec::comm::nccl {
 namespace {
-
-namespace host = compute::cuda::host;
 
 // What a message is on the channel below: this, then its head.
 struct WireHeader {
@@ -201,13 +198,7 @@ void BodyChannel::enqueue(Exchange& exchange, uint64_t sequence, size_t bytes) {
   lane_.exchange({.operation = exchange.operation, .sequence = sequence}, exchange.sends,
                  receives_);
   lanes_->wake();
-  if (arrivals != nullptr) {
-    const shardrec_cuda_arrival arrival{.stop = lanes_->stop().word(),
-                                        .bytes = arrivals->bodies->data(),
-                                        .count = static_cast<int64_t>(bytes)};
-    host::require(host::table().clear_if_stopped(lane_.stream().handle(), &arrival),
-                  "look whether a message has come");
-  }
+  if (arrivals != nullptr) lanes_->clear_if_stopped(lane_, arrivals->bodies->data(), bytes);
   mark(exchange);
 }
 

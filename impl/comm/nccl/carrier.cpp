@@ -11,12 +11,8 @@ namespace {
 // What operations see of it is what ranks of one process see of each other.
 class NcclCarrier final : public BodyCarrier {
  public:
-  NcclCarrier(compute::Backend& backend, std::shared_ptr<Communicator> communicator,
-              std::shared_ptr<StopWord> stop, LaneSet lanes)
-      : BodyCarrier(backend),
-        lanes_(std::make_shared<Lanes>(std::move(communicator), backend.caller_devices().cuda,
-                                       std::move(stop), lanes)),
-        shared_(make_shared_carrier(backend)) {}
+  NcclCarrier(compute::Backend& backend, std::shared_ptr<Lanes> lanes)
+      : BodyCarrier(backend), lanes_(std::move(lanes)), shared_(make_shared_carrier(backend)) {}
 
   std::shared_ptr<Channel> over(std::shared_ptr<Channel> channel, Purpose purpose) override {
     return std::make_shared<BodyChannel>(std::move(channel), lanes_, purpose, backend());
@@ -37,7 +33,13 @@ class NcclCarrier final : public BodyCarrier {
 std::unique_ptr<BodyCarrier> make_carrier(compute::Backend& backend,
                                           std::shared_ptr<Communicator> communicator,
                                           std::shared_ptr<StopWord> stop, LaneSet lanes) {
-  return std::make_unique<NcclCarrier>(backend, std::move(communicator), std::move(stop), lanes);
+  return make_carrier(
+      backend, std::make_shared<Lanes>(std::move(communicator), backend.caller_devices().cuda,
+                                       std::move(stop), lanes));
+}
+
+std::unique_ptr<BodyCarrier> make_carrier(compute::Backend& backend, std::shared_ptr<Lanes> lanes) {
+  return std::make_unique<NcclCarrier>(backend, std::move(lanes));
 }
 
 }  // namespace shardrec::comm::nccl

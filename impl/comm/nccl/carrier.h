@@ -15,4 +15,7 @@ std::unique_ptr<BodyCarrier> make_carrier(compute::Backend& backend,
                                           std::shared_ptr<StopWord> stop,
                                           LaneSet lanes = LaneSet::kByPurpose);
 
+// The same over lanes of the back end's device, which others use too.
+std::unique_ptr<BodyCarrier> make_carrier(compute::Backend& backend, std::shared_ptr<Lanes> lanes);
+
 }  // namespace shardrec::comm::nccl

@@ -44,19 +44,29 @@ void Lane::connect(const Id& id, double seconds) {
   finish(turn, result, kSite, seconds);
 }
 
-void Lane::exchange(const Site& site, std::span<const shardrec_nccl_part> sends,
-                    std::span<const shardrec_nccl_part> receives) {
+template <class Call>
+void Lane::enqueue(const Site& site, const Call& call) {
   const int64_t stream = stream_.number();
   {
     std::unique_lock turn(turn_of(device_));
     const host::CurrentDevice current(device_);
     require_comm(site);
-    const shardrec_nccl_result result =
-        table().exchange(comm_, stream, sends.data(), static_cast<int32_t>(sends.size()),
-                         receives.data(), static_cast<int32_t>(receives.size()));
-    finish(turn, result, site, communicator_->deadlines().step);
+    finish(turn, call(stream), site, communicator_->deadlines().step);
   }
   watch(site);
+}
+
+void Lane::exchange(const Site& site, std::span<const shardrec_nccl_part> sends,
+                    std::span<const shardrec_nccl_part> receives) {
+  enqueue(site, [&](int64_t stream) {
+    return table().exchange(comm_, stream, sends.data(), static_cast<int32_t>(sends.size()),
+                            receives.data(), static_cast<int32_t>(receives.size()));
+  });
+}
+
+void Lane::all_reduce(const char* operation, const shardrec_nccl_vector& vector) {
+  enqueue({.operation = operation, .sequence = sums_++},
+          [&](int64_t stream) { return table().all_reduce(comm_, stream, &vector); });
 }
 
 void Lane::require_comm(const Site& site) {

@@ -1,7 +1,7 @@
 // A communicator of NCCL and the stream of its operations: what one purpose's messages go by. Its operations are
 // issued in the order of the exchanges, which is the same on all ranks.
 //
-// Thread rule: connect(), exchange() and what the stream is asked for by one thread at a time; settle(), look(), abort()
+// Thread rule: connect(), exchange(), all_reduce() and what the stream is asked for by one thread at a time; settle(), look(), abort()
 // and close() by another one, the watchdog's.
 #pragma once
 
@@ -42,7 +42,7 @@ class Lane {
   // A failure kills the communicator, and is thrown.
   void connect(const Id& id, double seconds);
 
-  // A group of sends and receives.
+  // A group of sends and receives, or a sum.
   struct Waited {
     Site site;
     Clock::time_point since;
@@ -57,8 +57,10 @@ class Lane {
   // communicator, and is thrown.
   void exchange(const Site& site, std::span<const shardrec_nccl_part> sends,
                 std::span<const shardrec_nccl_part> receives);
+  // Likewise a sum over the ranks. operation: as Site has it; the sequence is the number of the lane's sums before.
+  void all_reduce(const char* operation, const shardrec_nccl_vector& vector);
 
-  // Forgets groups that are over. The oldest one that is not.
+  // Forgets what is over. The oldest one that is not.
   std::optional<Waited> settle();
   // The watchdog: what has failed, or is late. Does not block.
   std::optional<Failure> look();
@@ -69,7 +71,7 @@ class Lane {
   bool close() noexcept;
 
  private:
-  // A group of which it is not known that it is over.
+  // Of which it is not known that it is over.
   struct Watched {
     explicit Watched(const compute::cuda::host::Stream& stream) : over(stream) {}
     compute::cuda::host::Event over;
@@ -77,6 +79,9 @@ class Lane {
     bool active = false;
   };
 
+  // call(stream): of the plug-in's table.
+  template <class Call>
+  void enqueue(const Site& site, const Call& call);
   void watch(const Site& site);
   Watched& free_watched();
   // Asks until a call is over, and lets others have the turn meanwhile, which peers may need. Throws what it came to.
@@ -92,6 +97,7 @@ class Lane {
   compute::cuda::host::EventMarks marks_;
   shardrec_nccl_comm* comm_ = nullptr;  // used under turn_of(device_); null: not made, or ended
   bool closing_ = false;
+  uint64_t sums_ = 0;         // that were enqueued
   std::atomic<int> busy_{0};  // watched that are active
   std::mutex mutex_;          // of watched_
   std::vector<std::unique_ptr<Watched>> watched_;

@@ -9,6 +9,7 @@
 #include "comm/clock.h"
 #include "comm/nccl/device_turn.h"
 #include "comm/nccl/plugin.h"
+#include "compute/cuda/host/plugin.h"
 #include "core/error.h"
 #include "core/start_thread.h"
 
@@ -70,6 +71,14 @@ void Lanes::connect(Collectives& collectives) {
 void Lanes::wake() noexcept {
   const std::lock_guard lock(mutex_);
   if (sleeps_) changed_.notify_all();
+}
+
+void Lanes::clear_if_stopped(Lane& lane, std::byte* bytes, size_t count) const {
+  namespace host = compute::cuda::host;
+  const shardrec_cuda_arrival arrival{
+      .stop = stop_->word(), .bytes = bytes, .count = static_cast<int64_t>(count)};
+  host::require(host::table().clear_if_stopped(lane.stream().handle(), &arrival),
+                "look whether a message has come");
 }
 
 void Lanes::give_up(const char* operation) noexcept {

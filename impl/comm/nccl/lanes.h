@@ -1,5 +1,5 @@
 // What the messages of a rank go by between devices: a lane for each purpose, and a thread that watches over them.
-// It looks for groups that are late and for errors that NCCL tells of later, and hears what else has ended the
+// It looks for groups and sums that are late and for errors that NCCL tells of later, and hears what else has ended the
 // communicator: NCCL notices no dead peer. Then it sets the stop, ends all lanes, and with that whatever the host
 // waits for.
 //
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -35,7 +36,6 @@ class Lanes {
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  const compute::Stop& stop() const noexcept { return *stop_; }
   int rank() const noexcept { return communicator_->rank(); }
 
   // Has the lanes of all ranks made. Collective; a rank that fails kills the communicator.
@@ -47,6 +47,9 @@ class Lanes {
   void give_up(const char* operation) noexcept;
   // Operations are in lanes: the watchdog looks.
   void wake() noexcept;
+  // Enqueues in a lane: bytes that its operations have written become zeros where those were broken off. bytes, count:
+  // whole cache lines.
+  void clear_if_stopped(Lane& lane, std::byte* bytes, size_t count) const;
 
  private:
   void watch() noexcept;
