@@ -891,6 +891,31 @@ func (v DdpOrder) String() string {
 	return "DdpOrder(" + strconv.Itoa(int(v)) + ")"
 }
 
+// DdpReduction is the C API's shardrec_ddp_reduction. By what DDP adds up the gradients of the ranks.
+type DdpReduction int32
+
+// Values of DdpReduction.
+const (
+	// DdpReductionOrdered is SHARDREC_DDP_REDUCTION_ORDERED: in the order of ranks: the same bits whatever
+	// carries messages, on CPUs and devices.
+	DdpReductionOrdered DdpReduction = 0
+	// DdpReductionNccl is SHARDREC_DDP_REDUCTION_NCCL: by NCCL's all-reduce of each bucket, between devices: the
+	// same bits on all ranks, but they may change with the number and the places of ranks and with NCCL's
+	// version.
+	DdpReductionNccl DdpReduction = 1
+)
+
+// String is the value's name, as options take it where it is an option's: such as "ordered".
+func (v DdpReduction) String() string {
+	switch v {
+	case DdpReductionOrdered:
+		return "ordered"
+	case DdpReductionNccl:
+		return "nccl"
+	}
+	return "DdpReduction(" + strconv.Itoa(int(v)) + ")"
+}
+
 // JoinDivisor is the C API's shardrec_join_divisor. What DDP averages are divided by when some ranks have
 // joined ([Ddp.Join]).
 type JoinDivisor int32
@@ -1135,6 +1160,14 @@ const (
 	// ranks may differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one,
 	// because a thread that takes the processor from backward hides no time.
 	OptionDdpThread Option = 610
+	// OptionDdpReduction is SHARDREC_OPTION_DDP_REDUCTION: i64, [DdpReduction]; default ORDERED. With NCCL,
+	// ranks add up in the dtype of the way, FLOAT32 gradients in that of DDP_COMPRESSION; then each rank
+	// averages in FLOAT32 (FLOAT64 where gradients are) and rounds to the gradient's dtype. Numbers that are
+	// added up in FLOAT16 are divided before, when they have been rounded, by the least power of two that is not
+	// below the number of ranks, and multiplied by it behind, so that sums stay in range; those below 2^-14
+	// times that power lose bits. commit says [ErrUnsupported] where parameters are on the CPU, or where several
+	// ranks have no NCCL between their devices (ENGINE_NCCL, COMM_NCCL). Since 0.2.
+	OptionDdpReduction Option = 611
 	// OptionAccumulateGradients is SHARDREC_OPTION_ACCUMULATE_GRADIENTS: i64, 0 or 1; 1: [Mlp.Backward] adds to
 	// the gradients of the parameters; default 0.
 	OptionAccumulateGradients Option = 700
@@ -1313,6 +1346,8 @@ func (v Option) String() string {
 		return "ddp_step_in_backward"
 	case OptionDdpThread:
 		return "ddp_thread"
+	case OptionDdpReduction:
+		return "ddp_reduction"
 	case OptionAccumulateGradients:
 		return "accumulate_gradients"
 	case OptionStream:

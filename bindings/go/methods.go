@@ -1341,7 +1341,8 @@ func (d *Ddp) SetOptimizer(options *OptimizerOptions) error {
 // Collective, blocking (setup deadline).
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState] (twice: only this rank; no parameters: on all ranks
 // alike), [ErrInvalidArgument] and [ErrUnsupported] (of the optimizer and the flat gradient, a hook of a set on a
-// device; only this rank), [ErrUnsupported] and [ErrDeviceError] (the device, plug-ins), which end the communicator;
+// device; only this rank), [ErrUnsupported] (DDP_REDUCTION NCCL where NCCL cannot reduce; on all ranks alike, and
+// the communicator lives on), [ErrUnsupported] and [ErrDeviceError] (the device, plug-ins), which end the communicator;
 // [ErrDisagreement] (names rank and parameter, the same on all ranks); [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
 // [ErrTimeout], [ErrAborted]. Since 0.1.
 func (d *Ddp) Commit() error {
@@ -1512,7 +1513,8 @@ func (d *Ddp) Broadcast(root int) error {
 //	"hidden_seconds"              number: of the exchange, while the host did something else
 //	"buckets[].dtype"             text: "float32", for example
 //	"buckets[].parameters", "buckets[].elements"         integer: how many are in it
-//	"buckets[].bytes_sent"        integer: to all peers
+//	"buckets[].bytes_sent"        integer: to all peers; with DDP_REDUCTION NCCL the heads of messages, and
+//	                              what was given to NCCL, once
 //	"buckets[].seconds"           number: from sending to the end; on a device, until what writes the
 //	                              gradients is enqueued, as in the sums of all buckets above
 //	"buckets[].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made

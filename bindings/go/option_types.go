@@ -538,6 +538,18 @@ func (o *DdpOptions) Thread(value bool) *DdpOptions {
 	return o
 }
 
+// Reduction sets DDP_REDUCTION: shardrec_ddp_reduction; default ORDERED. With NCCL, ranks add up in the dtype
+// of the way, FLOAT32 gradients in that of DDP_COMPRESSION; then each rank averages in FLOAT32 (FLOAT64 where
+// gradients are) and rounds to the gradient's dtype. Numbers that are added up in FLOAT16 are divided before,
+// when they have been rounded, by the least power of two that is not below the number of ranks, and
+// multiplied by it behind, so that sums stay in range; those below 2^-14 times that power lose bits. commit
+// says UNSUPPORTED where parameters are on the CPU, or where several ranks have no NCCL between their devices
+// (ENGINE_NCCL, COMM_NCCL). Since 0.2.
+func (o *DdpOptions) Reduction(value DdpReduction) *DdpOptions {
+	o.set(OptionDdpReduction, int64(value))
+	return o
+}
+
 // Stream sets STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not
 // being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its
 // order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked

@@ -94,6 +94,9 @@ dense::DdpOptions ddp_options(const Options& values, const comm::Communicator& c
   reducer.order = values.i64(SHARDREC_OPTION_DDP_ORDER) == SHARDREC_DDP_ORDER_RECORDED
                       ? dense::BucketOrder::kRecorded
                       : dense::BucketOrder::kReverse;
+  reducer.reduction = values.i64(SHARDREC_OPTION_DDP_REDUCTION) == SHARDREC_DDP_REDUCTION_NCCL
+                          ? dense::BucketReduction::kNccl
+                          : dense::BucketReduction::kOrdered;
   reducer.own_thread = values.find_i64(SHARDREC_OPTION_DDP_THREAD)
                            .value_or(communicator.default_threads() > 1 ? 1 : 0) != 0;
   reducer.unused = unused_of(values.choice<shardrec_unused>(SHARDREC_OPTION_DDP_UNUSED));

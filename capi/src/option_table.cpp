@@ -94,6 +94,10 @@ constexpr std::array<Named, 2> kDdpOrders = {{
     {SHARDREC_DDP_ORDER_REVERSE, "reverse"},
     {SHARDREC_DDP_ORDER_RECORDED, "recorded"},
 }};
+constexpr std::array<Named, 2> kDdpReductions = {{
+    {SHARDREC_DDP_REDUCTION_ORDERED, "ordered"},
+    {SHARDREC_DDP_REDUCTION_NCCL, "nccl"},
+}};
 constexpr std::array<Named, 3> kNonFinite = {{
     {SHARDREC_NON_FINITE_ALLOW, "allow"},
     {SHARDREC_NON_FINITE_ERROR, "error"},
@@ -330,6 +334,7 @@ constexpr std::array kRows = {
     choice(KEY(DDP_JOIN_DIVISOR), kDdp, kChoicesIn<kJoinDivisors>, SHARDREC_JOIN_DIVISOR_WORLD),
     integer(KEY(DDP_STEP_IN_BACKWARD), kDdp, kSwitch, 0, 1, 0),
     integer(KEY(DDP_THREAD), kDdp, kSwitch, 0, 1, std::nullopt),
+    choice(KEY(DDP_REDUCTION), kDdp, kChoicesIn<kDdpReductions>, SHARDREC_DDP_REDUCTION_ORDERED),
     integer(KEY(ACCUMULATE_GRADIENTS), kMlp, kSwitch, 0, 1, 0),
     integer(KEY(STREAM), kOrderedByStreams, "an integer", INT64_MIN, INT64_MAX, 0),
     choice(KEY(PRECISION), kMlp, kChoicesIn<kPrecisions>, SHARDREC_PRECISION_FLOAT32),

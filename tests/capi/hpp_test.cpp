@@ -191,7 +191,8 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   EXPECT_EQ(lookup.i64(SHARDREC_OPTION_BORROW), 1);
   EXPECT_EQ(lookup.i64(SHARDREC_OPTION_WEIGHT_GRADIENT), 1);
   shardrec::DdpOptions ddp;
-  ddp.average(false).broadcast(false).non_finite("error");
+  ddp.average(false).broadcast(false).non_finite("error").reduction("nccl");
+  EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_REDUCTION), SHARDREC_DDP_REDUCTION_NCCL);
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_ERROR);
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_AVERAGE), 0);
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_BROADCAST), 0);

@@ -128,12 +128,12 @@ class Model {
   size_t bytes(size_t p) const { return static_cast<size_t>(sizes_[p]) * core::dtype_size(dtype_); }
   void* gradient(size_t p) { return gradients_[p]; }
 
-  void add_to(Ddp& ddp) {
+  void add_to(Ddp& ddp, const std::string& prefix = "p") {
     for (size_t p = 0; p < size(); ++p) {
       const auto view = [&](void* data) {
         return core::FlatView{.data = data, .size = sizes_[p], .dtype = dtype_};
       };
-      ddp.add("p" + std::to_string(p), {sizes_[p]}, view(values_[p]), view(gradients_[p]),
+      ddp.add(prefix + std::to_string(p), {sizes_[p]}, view(values_[p]), view(gradients_[p]),
               place_.device());
     }
   }

@@ -204,6 +204,16 @@ typedef enum shardrec_ddp_order {
   SHARDREC_DDP_ORDER_FORCE_32 = 0x7fffffff
 } shardrec_ddp_order;
 
+/* By what DDP adds up the gradients of the ranks. */
+typedef enum shardrec_ddp_reduction {
+  SHARDREC_DDP_REDUCTION_ORDERED = 0, /* in the order of ranks: the same bits whatever carries messages, on
+                                         CPUs and devices */
+  SHARDREC_DDP_REDUCTION_NCCL = 1, /* by NCCL's all-reduce of each bucket, between devices: the same bits
+                                      on all ranks, but they may change with the number and the places of
+                                      ranks and with NCCL's version */
+  SHARDREC_DDP_REDUCTION_FORCE_32 = 0x7fffffff
+} shardrec_ddp_reduction;
+
 /* What DDP averages are divided by when some ranks have joined (shardrec_ddp_join). */
 typedef enum shardrec_join_divisor {
   SHARDREC_JOIN_DIVISOR_WORLD = 0, /* all ranks */
@@ -368,6 +378,17 @@ typedef enum shardrec_option {
                                        Default: 1 where this rank's part of the processors (see
                                        THREADS) is more than one, because a thread that takes the
                                        processor from backward hides no time */
+  SHARDREC_OPTION_DDP_REDUCTION = 611, /* i64, shardrec_ddp_reduction; default ORDERED. With NCCL, ranks add
+                                          up in the dtype of the way, FLOAT32 gradients in that of
+                                          DDP_COMPRESSION; then each rank averages in FLOAT32 (FLOAT64
+                                          where gradients are) and rounds to the gradient's dtype. Numbers
+                                          that are added up in FLOAT16 are divided before, when they have
+                                          been rounded, by the least power of two that is not below the
+                                          number of ranks, and multiplied by it behind, so that sums stay
+                                          in range; those below 2^-14 times that power lose bits. commit
+                                          says UNSUPPORTED where parameters are on the CPU, or where
+                                          several ranks have no NCCL between their devices (ENGINE_NCCL,
+                                          COMM_NCCL). Since 0.2 */
   /* Layers. */
   SHARDREC_OPTION_ACCUMULATE_GRADIENTS = 700, /* i64, 0 or 1; 1: shardrec_mlp_backward adds to the
                                                  gradients of the parameters; default 0 */

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "comm/bodies/carrier.h"
+#include "comm/nccl/all_reduce.h"
 #include "compute/cuda/host/stream.h"
 #include "dense/ddp/rank_sums.h"
 #include "shardrec/tensor.h"
@@ -64,6 +65,11 @@ class BucketMemory {
   virtual void set_buckets(size_t buckets) = 0;
   // wire: of the messages of the bucket.
   virtual std::unique_ptr<BucketAdder> make_adder(size_t bucket, shardrec_dtype wire) = 0;
+  // A vector of a bucket's elements in the dtype of the way, which NCCL adds up. Null: no NCCL is between the ranks.
+  virtual std::unique_ptr<comm::nccl::AllReduce> make_all_reduce(shardrec_dtype /*wire*/,
+                                                                 int64_t /*elements*/) {
+    return nullptr;
+  }
   // Finite numbers beyond the range of the dtype of the way, of a bucket. Waits for what is enqueued.
   virtual int64_t saturated(size_t bucket) = 0;
 

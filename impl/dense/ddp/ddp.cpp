@@ -204,6 +204,7 @@ std::string Ddp::describe() const {
       {"option DDP_ORDER", choice(reducer.order)},
       {"option DDP_UNUSED", choice(reducer.unused)},
       {"option DDP_COMPRESSION", core::dtype_name(reducer.wire)},
+      {"option DDP_REDUCTION", reducer.reduction == BucketReduction::kNccl ? "NCCL" : "ORDERED"},
       {"option NON_FINITE", choice(options_.non_finite)},
       {"option DDP_STEP_IN_BACKWARD", flag(options_.step_in_backward)},
       {"hook", hook_ != nullptr ? "set" : "not set"},
@@ -229,6 +230,20 @@ std::string Ddp::describe() const {
 
 bool Ddp::carries_by_nccl() const noexcept {
   return device() != kNoDevice && communicator_->device_bodies() == comm::DeviceBodies::kNccl;
+}
+
+std::string Ddp::refused_reduction() const {
+  if (options_.reducer.reduction == BucketReduction::kOrdered) return {};
+  constexpr const char* kOption = "the option DDP_REDUCTION is NCCL, ";
+  if (device() == kNoDevice) {
+    return core::sentence(
+        kOption,
+        "and the parameters are on the CPU; NCCL reduces between CUDA devices, ORDERED anywhere");
+  }
+  if (carries_by_nccl() || communicator_->size() == 1) return {};
+  return core::sentence(kOption,
+                        "and no NCCL is between the devices of the ranks; make the communicator "
+                        "with the engine nccl, or set its COMM_NCCL, or take ORDERED");
 }
 
 // What only this rank knows; nothing has been exchanged.
@@ -378,6 +393,7 @@ void Ddp::commit() {
   }
   check_arguments();
   communicator_->check_before("ddp: commit");
+  std::string refused;
   collectively("ddp: commit", [&] {
     if (!control_) {
       control_.emplace(communicator_->open_channel(comm::Purpose::kDense), communicator_->rank(),
@@ -385,7 +401,8 @@ void Ddp::commit() {
     }
     const std::string mine = describe();
     compare_descriptions(control_->all_gather(kCompare, std::as_bytes(std::span(mine))));
-    if (parameters_.empty()) return;
+    refused = refused_reduction();
+    if (parameters_.empty() || !refused.empty()) return;
     const std::vector<Parameter> before = parameters_;
     try {
       make_place();
@@ -417,6 +434,7 @@ void Ddp::commit() {
   if (parameters_.empty()) {
     core::fail(SHARDREC_INVALID_STATE, "no parameter was added before commit");
   }
+  if (!refused.empty()) core::fail(SHARDREC_UNSUPPORTED, std::move(refused));
 }
 
 void Ddp::all_reduce() {

@@ -89,7 +89,8 @@ class Ddp {
   void set_hook(Reducer::Hook hook);
 
   // Collective. Throws DISAGREEMENT, the same on all ranks, when they differ in their parameters or
-  // options; then the communicator lives and nothing has changed.
+  // options, and UNSUPPORTED likewise where NCCL is to reduce and cannot; then the communicator lives and
+  // nothing has changed.
   void commit();
 
   void begin(bool sync);
@@ -164,6 +165,8 @@ class Ddp {
   void require_uncommitted(const char* call) const;
   ElementOptimizer& require_optimizer(const char* call) const;
   bool carries_by_nccl() const noexcept;
+  // Why NCCL cannot add up as the options say; empty: it can, or they do not. The same on ranks that agree.
+  std::string refused_reduction() const;
   std::string describe() const;
   void check_arguments() const;
   void require_device(const std::string& name, int32_t device) const;

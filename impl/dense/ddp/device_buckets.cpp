@@ -74,9 +74,11 @@ DeviceBuckets::DeviceBuckets(const std::shared_ptr<comm::Communicator>& communic
                     .alone = communicator->size() == 1,
                     .wait = place.wait,
                     .stop = stop_})),
-      bodies_(stop_ == nullptr ? comm::make_carrier(*backend_)
-                               : comm::nccl::make_carrier(*backend_, communicator, stop_,
-                                                          comm::nccl::LaneSet::kOne)),
+      lanes_(stop_ == nullptr ? nullptr
+                              : std::make_shared<comm::nccl::Lanes>(
+                                    communicator, place.device, stop_, comm::nccl::LaneSet::kOne)),
+      bodies_(lanes_ == nullptr ? comm::make_carrier(*backend_)
+                                : comm::nccl::make_carrier(*backend_, lanes_)),
       sources_(*stream_, place.caller_stream, stacks),
       counts_(backend_->memory()) {
   constexpr int kMost = SHARDREC_CUDA_MOST_ADDENDS;
@@ -103,6 +105,13 @@ void DeviceBuckets::set_buckets(size_t buckets) {
 
 std::unique_ptr<BucketAdder> DeviceBuckets::make_adder(size_t bucket, shardrec_dtype /*wire*/) {
   return std::make_unique<Adder>(*this, bucket);
+}
+
+std::unique_ptr<comm::nccl::AllReduce> DeviceBuckets::make_all_reduce(shardrec_dtype wire,
+                                                                      int64_t elements) {
+  if (lanes_ == nullptr) return nullptr;
+  return std::make_unique<comm::nccl::AllReduce>(lanes_, comm::Purpose::kDense, *backend_, wire,
+                                                 elements);
 }
 
 int64_t DeviceBuckets::saturated(size_t bucket) {

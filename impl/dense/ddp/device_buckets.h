@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/nccl/lanes.h"
 #include "comm/nccl/stop_word.h"
 #include "compute/backend.h"
 #include "compute/cuda/host/results.h"
@@ -36,6 +37,8 @@ class DeviceBuckets final : public BucketMemory {
   comm::BodyCarrier& bodies() override { return *bodies_; }
   void set_buckets(size_t buckets) override;
   std::unique_ptr<BucketAdder> make_adder(size_t bucket, shardrec_dtype wire) override;
+  std::unique_ptr<comm::nccl::AllReduce> make_all_reduce(shardrec_dtype wire,
+                                                         int64_t elements) override;
   int64_t saturated(size_t bucket) override;
   size_t source_of(int64_t parameter) const noexcept override { return sources_.of(parameter); }
   void mark_ready(size_t bucket, size_t source, compute::cuda::host::Stream* given) override {
@@ -58,6 +61,7 @@ class DeviceBuckets final : public BucketMemory {
   std::shared_ptr<comm::nccl::StopWord> stop_;  // null: messages do not go by NCCL
   std::shared_ptr<compute::cuda::host::Stream> stream_;
   std::unique_ptr<compute::Backend> backend_;
+  std::shared_ptr<comm::nccl::Lanes> lanes_;  // likewise null
   std::unique_ptr<comm::BodyCarrier> bodies_;
   DeviceSources sources_;
   compute::Buffer counts_;  // of saturated numbers, by bucket

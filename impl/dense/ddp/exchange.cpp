@@ -38,7 +38,7 @@ BucketExchange::BucketExchange(const ExchangeShape& shape, BucketChannels& chann
       ranges_{.count = elements,
               .ranks = shape.ranks,
               .grain = comm::line_grain(core::dtype_size(shape.wire))},
-      direct_(shape.ranks <= 2 || !shape.carries_gradients ||
+      direct_(shape.ranks <= 2 || !sends_gradients() ||
               format_.wire_bytes(elements) * static_cast<size_t>(shape.ranks - 1) <= kDirectBytes),
       reduce_scatter_(channels.parts, shape.ranks),
       all_gather_(channels.sums, shape.ranks),
@@ -55,8 +55,10 @@ BucketExchange::BucketExchange(const ExchangeShape& shape, BucketChannels& chann
   outgoing_ = memory.bodies().make_buffer();
   outgoing_->resize(direct_ ? message_stride() : ranks * message_stride());
   parts_ = memory.bodies().make_received();
-  if (direct_) return;
+  if (adds_by_nccl()) all_reduce_ = memory.make_all_reduce(shape.wire, elements);
+  if (is_sent_by_post()) return;
   writing_ = memory.make_adder(number, shape.wire);
+  if (direct_) return;
   own_sums_ = memory.bodies().make_buffer();
   own_sums_->resize(sums_room());
   sums_ = memory.bodies().make_received();
@@ -64,7 +66,7 @@ BucketExchange::BucketExchange(const ExchangeShape& shape, BucketChannels& chann
 
 comm::OwnedRange BucketExchange::part_of(int rank) const noexcept {
   if (!direct_) return ranges_.of(rank);
-  return {.begin = 0, .count = shape_.carries_gradients ? ranges_.count : 0};
+  return {.begin = 0, .count = sends_gradients() ? ranges_.count : 0};
 }
 
 size_t BucketExchange::message_stride() const noexcept {
@@ -76,9 +78,15 @@ size_t BucketExchange::sums_room() const noexcept {
   return std::max(format_.wire_bytes(part_of(shape_.rank).count), kLine);
 }
 
-size_t BucketExchange::bytes_per_peer() const noexcept {
+size_t BucketExchange::bytes_sent() const noexcept {
   const size_t parts = format_.bytes_before() + format_.wire_bytes(part_of(0).count);
-  return direct_ ? parts : parts + format_.wire_bytes(part_of(shape_.rank).count);
+  const size_t sums = direct_ ? 0 : format_.wire_bytes(part_of(shape_.rank).count);
+  return (parts + sums) * (send_.size() - 1) +
+         (adds_by_nccl() ? format_.wire_bytes(ranges_.count) : 0);
+}
+
+double BucketExchange::room_for_ranks() const noexcept {
+  return shape_.wire == SHARDREC_FLOAT16 ? headroom({}, shape_.ranks) : 1;
 }
 
 void BucketExchange::begin_sums(size_t addends) noexcept {
@@ -97,7 +105,7 @@ void BucketExchange::add_up(BucketAdder& adder, BucketSum sum) {
 
 void BucketExchange::post(const BucketHead& given, std::span<const char> used) {
   own_head_ = given;
-  if (!shape_.carries_gradients) own_head_.has_gradients = 0;
+  if (!sends_gradients()) own_head_.has_gradients = 0;
   state_ = State::kPosted;
   if (alone()) {
     std::copy(used.begin(), used.end(), used_.begin());
@@ -129,7 +137,25 @@ void BucketExchange::post(const BucketHead& given, std::span<const char> used) {
     }
     memory_.bodies().finish_writing();
   }
+  if (adds_by_nccl()) give_to_nccl(used);
   reduce_scatter_.start(parts_of(number_, ranges_.count), send_, outgoing_->keep_alive());
+}
+
+// What is compressed saturates and is counted as where it is sent, then makes room for the sum.
+void BucketExchange::give_to_nccl(std::span<const char> used) {
+  begin_sums(1);
+  gradients_.for_each_run({.begin = 0, .count = ranges_.count}, [&](const auto& run) {
+    add_run(all_reduce_->data() + format_.wire_bytes(run.begin), run.count);
+    add_input(used[run.parameter] == 0 ? nullptr : run.gradient);
+  });
+  BucketSum sum{.from = shape_.dtype,
+                .to = shape_.wire,
+                .scale = {.divisor = room_for_ranks()},
+                .for_way = is_compressed()};
+  if (is_compressed()) sum.through = shape_.wire;
+  memory_.follow_marks(number_);
+  add_up(*packing_, sum);
+  all_reduce_->publish();
 }
 
 bool BucketExchange::has_arrived() const noexcept {
@@ -150,6 +176,7 @@ void BucketExchange::receive(ScaleOf scale_of) {
   reduce_scatter_.finish([&](std::span<const comm::ConstBytes> messages) {
     heads_ = format_.read_heads(messages, part_of(shape_.rank).count, written_);
     if (heads_.verdict != BucketVerdict::kReady) return;
+    if (adds_by_nccl()) return add_by_nccl(scale_of(heads_));
     const auto bodies = parts_->open(messages, head_bytes_);
     add_parts(bodies, scale_of(heads_));
     memory_.bodies().finish_reading();
@@ -210,6 +237,20 @@ void BucketExchange::add_parts(std::span<const comm::ConstBytes> bodies,
                     .to = shape_.wire,
                     .scale = {.divisor = scale.divisor, .factor = scale.factor / room},
                     .for_way = is_compressed()});
+}
+
+void BucketExchange::add_by_nccl(const GradientScale& scale) {
+  all_reduce_->start("ddp: all_reduce of a bucket");
+  begin_sums(1);
+  gradients_.for_each_run({.begin = 0, .count = ranges_.count}, [&](const auto& run) {
+    if (written_[run.parameter] == 0) return;
+    add_run(run.gradient, run.count);
+    add_input(all_reduce_->data() + format_.wire_bytes(run.begin));
+  });
+  add_up(*writing_,
+         {.from = shape_.wire,
+          .to = shape_.dtype,
+          .scale = {.divisor = scale.divisor, .factor = scale.factor * room_for_ranks()}});
 }
 
 void BucketExchange::post_sums() {

@@ -9,6 +9,11 @@
 //   post -- receive --> done                             direct
 //        \- receive --> sums posted -- finish --> done   in parts
 //
+// Where NCCL adds up (option DDP_REDUCTION), messages are heads alone. Behind them, in the order of receive(), which is
+// that of the buckets on all ranks, each rank enqueues one all-reduce of a copy of the bucket in the dtype of the way;
+// what averages is done to the sum, which is written back. Ranks with nothing to add copy zeros. Nothing is enqueued
+// where a head says that its rank is not ready.
+//
 // What touches elements is the memory's affair (bucket_memory.h): on a device it is enqueued when a call returns.
 // Thread rule: one thread at a time for all exchanges of one pair of channels.
 #pragma once
@@ -36,13 +41,20 @@ struct BucketChannels {
   comm::PipelinedChannel sums;
 };
 
+// Who adds up what the ranks have.
+enum class BucketReduction : uint8_t {
+  kOrdered,  // each rank, in the order of ranks: rank_sums.h
+  kNccl,
+};
+
 struct ExchangeShape {
   int rank = 0;
   int ranks = 1;
   shardrec_dtype dtype = SHARDREC_FLOAT32;
   shardrec_dtype wire = SHARDREC_FLOAT32;  // of the messages
   bool asks_who_used = false;
-  bool carries_gradients = true;  // else only heads travel
+  bool carries_gradients = true;                          // else only heads travel
+  BucketReduction reduction = BucketReduction::kOrdered;  // kNccl: the memory makes all-reduces
 };
 
 class BucketExchange {
@@ -67,11 +79,12 @@ class BucketExchange {
   bool is_done() const noexcept { return state_ == State::kDone; }
   // Of the last receive().
   const BucketHeads& heads() const noexcept { return heads_; }
-  bool direct() const noexcept { return direct_; }
+  // Whether peers wait for nothing that this rank does after post().
+  bool is_sent_by_post() const noexcept { return direct_ && !adds_by_nccl(); }
   // After receive(): whether some rank has used it, where the ranks ask.
   bool is_written(size_t parameter) const noexcept { return written_[parameter] != 0; }
-  // Sent to each peer, with gradients, both exchanges together.
-  size_t bytes_per_peer() const noexcept;
+  // To all peers, with gradients, both exchanges together; to NCCL, what it is given.
+  size_t bytes_sent() const noexcept;
 
  private:
   enum class State : uint8_t { kPosted, kSumsPosted, kDone };
@@ -83,6 +96,12 @@ class BucketExchange {
   size_t sums_room() const noexcept;
   bool alone() const noexcept { return shape_.ranks == 1; }
   bool is_compressed() const noexcept { return shape_.wire != shape_.dtype; }
+  bool adds_by_nccl() const noexcept {
+    return shape_.reduction == BucketReduction::kNccl && shape_.carries_gradients && !alone();
+  }
+  bool sends_gradients() const noexcept { return shape_.carries_gradients && !adds_by_nccl(); }
+  // By which what NCCL adds up in float16 is divided before.
+  double room_for_ranks() const noexcept;
   // A list of sums with so many addends each. Each is a run, and its inputs.
   void begin_sums(size_t addends) noexcept;
   void add_run(std::byte* out, int64_t count) { sum_.push_back({.out = out, .count = count}); }
@@ -91,6 +110,8 @@ class BucketExchange {
   void take_own(const GradientScale& scale);
   void add_parts(std::span<const comm::ConstBytes> bodies, const GradientScale& scale);
   void post_sums();
+  void give_to_nccl(std::span<const char> used);
+  void add_by_nccl(const GradientScale& scale);
 
   const ExchangeShape shape_;
   const uint64_t number_;
@@ -110,6 +131,7 @@ class BucketExchange {
   std::unique_ptr<comm::MessageBuffer> own_sums_;
   std::unique_ptr<comm::ReceivedBodies> parts_;
   std::unique_ptr<comm::ReceivedBodies> sums_;
+  std::unique_ptr<comm::nccl::AllReduce> all_reduce_;  // null: sums are ordered
   std::vector<comm::ConstBytes> send_;
   std::vector<size_t> head_bytes_;  // by rank
   std::vector<BucketRun> sum_;

@@ -66,7 +66,8 @@ void Reducer::lay_out(std::span<const int32_t> order) {
                         .ranks = communicator_->size(),
                         .dtype = bucket.dtype,
                         .wire = bucket.dtype == SHARDREC_FLOAT32 ? options_.wire : bucket.dtype,
-                        .asks_who_used = options_.unused == Unused::kMark};
+                        .asks_who_used = options_.unused == Unused::kMark,
+                        .reduction = options_.reduction};
     const bool changes_nothing = shape.ranks == 1 && shape.wire == shape.dtype &&
                                  options_.factor == 1 && options_.unused != Unused::kZero;
     shape.carries_gradients = hook_ == nullptr && !changes_nothing;
@@ -279,9 +280,10 @@ void Reducer::end() {
     is_launched = next_launch_.load() == buckets_.size();
   }
   // What comes is taken by wait(), unless somebody wants it sooner, or peers wait for sums.
-  const bool direct = std::all_of(exchanges_.begin(), exchanges_.end(),
-                                  [](const auto& exchange) { return exchange->direct(); });
-  if (!is_launched || !direct || bucket_done_ != nullptr || hook_ != nullptr) wake();
+  const bool is_sent = std::all_of(exchanges_.begin(), exchanges_.end(), [](const auto& exchange) {
+    return exchange->is_sent_by_post();
+  });
+  if (!is_launched || !is_sent || bucket_done_ != nullptr || hook_ != nullptr) wake();
 }
 
 void Reducer::wait() {

@@ -55,7 +55,8 @@ struct ReducerOptions {
   BucketLimits limits{};
   BucketOrder order = BucketOrder::kReverse;
   Unused unused = Unused::kError;
-  shardrec_dtype wire = SHARDREC_FLOAT32;  // of float32 gradients on their way
+  shardrec_dtype wire = SHARDREC_FLOAT32;                 // of float32 gradients on their way
+  BucketReduction reduction = BucketReduction::kOrdered;  // kNccl: the memory makes all-reduces
   // Buckets travel during backward, by a thread of the reducer's own; ranks may differ.
   bool own_thread = true;
 };

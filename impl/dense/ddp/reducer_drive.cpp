@@ -138,10 +138,7 @@ void Reducer::done(size_t bucket) {
   last_done_ = Clock::now();
   BucketStatistics& its = statistics_.buckets[bucket];
   its.seconds += seconds(last_done_ - launched_at_[bucket]);
-  const auto peers = static_cast<int64_t>(communicator_->size() - 1);
-  if (!shadow_) {
-    its.bytes_sent += peers * static_cast<int64_t>(exchanges_[bucket]->bytes_per_peer());
-  }
+  if (!shadow_) its.bytes_sent += static_cast<int64_t>(exchanges_[bucket]->bytes_sent());
   if (bucket_done_ != nullptr && !refused_ && !shadow_) {
     bucket_done_(static_cast<int32_t>(bucket));
   }

@@ -391,6 +391,16 @@ pub const SHARDREC_DDP_ORDER_REVERSE: shardrec_ddp_order = shardrec_ddp_order(0)
 pub const SHARDREC_DDP_ORDER_RECORDED: shardrec_ddp_order = shardrec_ddp_order(1);
 const _: () = assert!(core::mem::size_of::<shardrec_ddp_order>() == 4);
 
+/// By what DDP adds up the gradients of the ranks.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_ddp_reduction(pub u32);
+/// in the order of ranks: the same bits whatever carries messages, on CPUs and devices
+pub const SHARDREC_DDP_REDUCTION_ORDERED: shardrec_ddp_reduction = shardrec_ddp_reduction(0);
+/// by NCCL's all-reduce of each bucket, between devices: the same bits on all ranks, but they may change with the number and the places of ranks and with NCCL's version
+pub const SHARDREC_DDP_REDUCTION_NCCL: shardrec_ddp_reduction = shardrec_ddp_reduction(1);
+const _: () = assert!(core::mem::size_of::<shardrec_ddp_reduction>() == 4);
+
 /// What DDP averages are divided by when some ranks have joined (shardrec_ddp_join).
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -531,6 +541,8 @@ pub const SHARDREC_OPTION_DDP_JOIN_DIVISOR: shardrec_option = shardrec_option(60
 pub const SHARDREC_OPTION_DDP_STEP_IN_BACKWARD: shardrec_option = shardrec_option(609);
 /// i64, 0 or 1; 1: a thread of the library sends, adds up and writes buckets during backward; 0: shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest. The same bits; ranks may differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one, because a thread that takes the processor from backward hides no time
 pub const SHARDREC_OPTION_DDP_THREAD: shardrec_option = shardrec_option(610);
+/// i64, shardrec_ddp_reduction; default ORDERED. With NCCL, ranks add up in the dtype of the way, FLOAT32 gradients in that of DDP_COMPRESSION; then each rank averages in FLOAT32 (FLOAT64 where gradients are) and rounds to the gradient's dtype. Numbers that are added up in FLOAT16 are divided before, when they have been rounded, by the least power of two that is not below the number of ranks, and multiplied by it behind, so that sums stay in range; those below 2^-14 times that power lose bits. commit says UNSUPPORTED where parameters are on the CPU, or where several ranks have no NCCL between their devices (ENGINE_NCCL, COMM_NCCL). Since 0.2
+pub const SHARDREC_OPTION_DDP_REDUCTION: shardrec_option = shardrec_option(611);
 /// i64, 0 or 1; 1: shardrec_mlp_backward adds to the gradients of the parameters; default 0
 pub const SHARDREC_OPTION_ACCUMULATE_GRADIENTS: shardrec_option = shardrec_option(700);
 /// i64, the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2
@@ -2275,7 +2287,8 @@ extern "C" {
     /// Collective, blocking (setup deadline).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
     /// alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient, a hook of a set on a
-    /// device; only this rank), UNSUPPORTED and DEVICE_ERROR (the device, plug-ins), which end the communicator;
+    /// device; only this rank), UNSUPPORTED (DDP_REDUCTION NCCL where NCCL cannot reduce; on all ranks alike, and
+    /// the communicator lives on), UNSUPPORTED and DEVICE_ERROR (the device, plug-ins), which end the communicator;
     /// DISAGREEMENT (names rank and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_ddp_commit(ddp: *mut shardrec_ddp) -> shardrec_status;
@@ -2372,7 +2385,8 @@ extern "C" {
     /// "hidden_seconds"              number: of the exchange, while the host did something else
     /// "buckets\[\].dtype"             text: "float32", for example
     /// "buckets\[\].parameters", "buckets\[\].elements"         integer: how many are in it
-    /// "buckets\[\].bytes_sent"        integer: to all peers
+    /// "buckets\[\].bytes_sent"        integer: to all peers; with DDP_REDUCTION NCCL the heads of messages, and
+    ///                               what was given to NCCL, once
     /// "buckets\[\].seconds"           number: from sending to the end; on a device, until what writes the
     ///                               gradients is enqueued, as in the sums of all buckets above
     /// "buckets\[\].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made

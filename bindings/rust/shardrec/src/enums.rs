@@ -1133,6 +1133,44 @@ impl DdpOrder {
     }
 }
 
+/// By what DDP adds up the gradients of the ranks.
+/// The C API's `shardrec_ddp_reduction`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum DdpReduction {
+    /// `SHARDREC_DDP_REDUCTION_ORDERED`: in the order of ranks: the same bits whatever carries messages, on CPUs and
+    /// devices.
+    Ordered,
+    /// `SHARDREC_DDP_REDUCTION_NCCL`: by NCCL's all-reduce of each bucket, between devices: the same bits on all
+    /// ranks, but they may change with the number and the places of ranks and with NCCL's version.
+    Nccl,
+}
+
+impl DdpReduction {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_ddp_reduction {
+        match self {
+            DdpReduction::Ordered => sys::SHARDREC_DDP_REDUCTION_ORDERED,
+            DdpReduction::Nccl => sys::SHARDREC_DDP_REDUCTION_NCCL,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_ddp_reduction) -> Option<DdpReduction> {
+        match raw {
+            sys::SHARDREC_DDP_REDUCTION_ORDERED => Some(DdpReduction::Ordered),
+            sys::SHARDREC_DDP_REDUCTION_NCCL => Some(DdpReduction::Nccl),
+            _ => None,
+        }
+    }
+}
+
 /// What DDP averages are divided by when some ranks have joined ([`Ddp::join`](crate::Ddp::join)).
 /// The C API's `shardrec_join_divisor`.
 #[non_exhaustive]
@@ -1400,6 +1438,14 @@ pub enum OptionKey {
     /// differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one, because a thread
     /// that takes the processor from backward hides no time.
     DdpThread,
+    /// `SHARDREC_OPTION_DDP_REDUCTION`: i64, shardrec_ddp_reduction; default ORDERED. With NCCL, ranks add up in the
+    /// dtype of the way, FLOAT32 gradients in that of DDP_COMPRESSION; then each rank averages in FLOAT32 (FLOAT64
+    /// where gradients are) and rounds to the gradient's dtype. Numbers that are added up in FLOAT16 are divided
+    /// before, when they have been rounded, by the least power of two that is not below the number of ranks, and
+    /// multiplied by it behind, so that sums stay in range; those below 2^-14 times that power lose bits. commit says
+    /// UNSUPPORTED where parameters are on the CPU, or where several ranks have no NCCL between their devices
+    /// (ENGINE_NCCL, COMM_NCCL). Since 0.2.
+    DdpReduction,
     /// `SHARDREC_OPTION_ACCUMULATE_GRADIENTS`: i64, 0 or 1; 1: [`MlpPass::backward`](crate::MlpPass::backward) adds to the gradients of the
     /// parameters; default 0.
     AccumulateGradients,
@@ -1527,6 +1573,7 @@ impl OptionKey {
             OptionKey::DdpJoinDivisor => sys::SHARDREC_OPTION_DDP_JOIN_DIVISOR,
             OptionKey::DdpStepInBackward => sys::SHARDREC_OPTION_DDP_STEP_IN_BACKWARD,
             OptionKey::DdpThread => sys::SHARDREC_OPTION_DDP_THREAD,
+            OptionKey::DdpReduction => sys::SHARDREC_OPTION_DDP_REDUCTION,
             OptionKey::AccumulateGradients => sys::SHARDREC_OPTION_ACCUMULATE_GRADIENTS,
             OptionKey::Stream => sys::SHARDREC_OPTION_STREAM,
             OptionKey::Precision => sys::SHARDREC_OPTION_PRECISION,
@@ -1609,6 +1656,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_DDP_JOIN_DIVISOR => Some(OptionKey::DdpJoinDivisor),
             sys::SHARDREC_OPTION_DDP_STEP_IN_BACKWARD => Some(OptionKey::DdpStepInBackward),
             sys::SHARDREC_OPTION_DDP_THREAD => Some(OptionKey::DdpThread),
+            sys::SHARDREC_OPTION_DDP_REDUCTION => Some(OptionKey::DdpReduction),
             sys::SHARDREC_OPTION_ACCUMULATE_GRADIENTS => Some(OptionKey::AccumulateGradients),
             sys::SHARDREC_OPTION_STREAM => Some(OptionKey::Stream),
             sys::SHARDREC_OPTION_PRECISION => Some(OptionKey::Precision),

@@ -1230,7 +1230,8 @@ impl Ddp {
     /// Collective, blocking (setup deadline).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
     /// alike), INVALID_ARGUMENT and UNSUPPORTED (of the optimizer and the flat gradient, a hook of a set on a
-    /// device; only this rank), UNSUPPORTED and DEVICE_ERROR (the device, plug-ins), which end the communicator;
+    /// device; only this rank), UNSUPPORTED (DDP_REDUCTION NCCL where NCCL cannot reduce; on all ranks alike, and
+    /// the communicator lives on), UNSUPPORTED and DEVICE_ERROR (the device, plug-ins), which end the communicator;
     /// DISAGREEMENT (names rank and parameter, the same on all ranks); OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
     pub fn commit(&mut self) -> Result<()> {
@@ -1320,7 +1321,8 @@ impl Ddp {
     /// "hidden_seconds"              number: of the exchange, while the host did something else
     /// "buckets\[\].dtype"             text: "float32", for example
     /// "buckets\[\].parameters", "buckets\[\].elements"         integer: how many are in it
-    /// "buckets\[\].bytes_sent"        integer: to all peers
+    /// "buckets\[\].bytes_sent"        integer: to all peers; with DDP_REDUCTION NCCL the heads of messages, and
+    ///                               what was given to NCCL, once
     /// "buckets\[\].seconds"           number: from sending to the end; on a device, until what writes the
     ///                               gradients is enqueued, as in the sums of all buckets above
     /// "buckets\[\].saturated"         integer: numbers beyond float16's range that DDP_COMPRESSION FLOAT16 made

@@ -1,7 +1,7 @@
 // Made by bindings/tools/option_classes.py from bindings/shardrec.i; do not edit.
 //! A type per kind of options.
 
-use crate::enums::{Balance, Compression, DdpOrder, DeviceWait, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Precision, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
+use crate::enums::{Balance, Compression, DdpOrder, DdpReduction, DeviceWait, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Precision, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
 use crate::options::{Settings, Value};
 
 /// Options of the optimizer of tables. Unset ones have their defaults.
@@ -623,6 +623,19 @@ impl DdpOptions {
     #[must_use]
     pub fn thread(mut self, value: bool) -> Self {
         self.0.set(OptionKey::DdpThread, Value::Integer(value.into()));
+        self
+    }
+
+    /// DDP_REDUCTION: shardrec_ddp_reduction; default ORDERED. With NCCL, ranks add up in the dtype of the way,
+    /// FLOAT32 gradients in that of DDP_COMPRESSION; then each rank averages in FLOAT32 (FLOAT64 where gradients are)
+    /// and rounds to the gradient's dtype. Numbers that are added up in FLOAT16 are divided before, when they have
+    /// been rounded, by the least power of two that is not below the number of ranks, and multiplied by it behind, so
+    /// that sums stay in range; those below 2^-14 times that power lose bits. commit says UNSUPPORTED where
+    /// parameters are on the CPU, or where several ranks have no NCCL between their devices (ENGINE_NCCL, COMM_NCCL).
+    /// Since 0.2.
+    #[must_use]
+    pub fn reduction(mut self, value: DdpReduction) -> Self {
+        self.0.set(OptionKey::DdpReduction, Value::Integer(value.value()));
         self
     }
 

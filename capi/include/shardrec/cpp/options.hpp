@@ -238,6 +238,9 @@ class DdpOptions : public detail::OptionsOf<DdpOptions, SHARDREC_OPTIONS_DDP> {
     return with(SHARDREC_OPTION_DDP_JOIN_DIVISOR, divisor);
   }
   DdpOptions &thread(bool on) { return with(SHARDREC_OPTION_DDP_THREAD, on); }
+  DdpOptions &reduction(const Choice<shardrec_ddp_reduction> &reduction) {
+    return with(SHARDREC_OPTION_DDP_REDUCTION, reduction);
+  }
   DdpOptions &step_in_backward(bool on) { return with(SHARDREC_OPTION_DDP_STEP_IN_BACKWARD, on); }
   DdpOptions &threads(int32_t threads) { return with(SHARDREC_OPTION_THREADS, threads); }
   DdpOptions &device_wait(const Choice<shardrec_device_wait> &wait) {
