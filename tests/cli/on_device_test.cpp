@@ -210,6 +210,33 @@ TEST_F(LayersOnDevice, TrainFollowsTheCpu) {
   expect_near(trained({"--device", "cuda", "--ranks", "3"}, "device"), cpu);
 }
 
+TEST_F(LayersOnDevice, NcclAddsTheirGradientsUpWhereItIsAskedTo) {
+  if (!plugins_) GTEST_SKIP() << "the tests' NCCL is for CUDA on the CPU";
+  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
+  const Environment library("SHARDREC_NCCL_LIBRARY", SHARDREC_FAKE_NCCL);
+  const Environment fatal("SHARDREC_FAKE_NCCL_FATAL", "1");
+  const std::vector<std::string> ranks{"--ranks",         "3",   "--device", "cuda",
+                                       "--ddp-reduction", "nccl"};
+  std::vector<std::string> over_nccl = ranks;
+  over_nccl.insert(over_nccl.end(), {"--engine", "nccl"});
+  expect_near(trained(over_nccl, "device"), trained({}));
+
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"train", "--format", "criteo", "--data",
+                                       data_->path("log.tsv")};
+    arguments.insert(arguments.end(), ranks.begin(), ranks.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished result = run(arguments);
+    EXPECT_EQ(result.exit_code, 1);
+    return result.err;
+  };
+  const std::string local = refused({});
+  EXPECT_NE(local.find("--ddp-reduction nccl needs --engine nccl"), std::string::npos) << local;
+  const std::string on_cpu = refused({"--dense-device", "cpu"});
+  EXPECT_NE(on_cpu.find("--ddp-reduction nccl needs layers on devices"), std::string::npos)
+      << on_cpu;
+}
+
 // Of most steps nobody asks for the loss.
 TEST_F(LayersOnDevice, TheLossThatIsAskedForChangesNothing) {
   const Scratch folder;

@@ -77,7 +77,7 @@ DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int6
       interaction_(features, dim_, interaction_options(options, device)),
       interaction_columns_(interaction_.outputs()),
       top_(make_stack(options, device, 1, interaction_columns_, options.top, 1)),
-      ddp_(comm, DdpOptions().average(false)),
+      ddp_(comm, DdpOptions().average(false).reduction(options.ddp_reduction)),
       bottom_out_(device),
       crossed_(device),
       bottom_gradient_(device),

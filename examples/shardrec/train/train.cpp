@@ -299,6 +299,16 @@ void print_start(const TrainOptions& options, const Start& start) {
             << ")\n";
 }
 
+// Throws UserError where NCCL cannot add up, as long as it is known without the ranks.
+void check_reduction(const TrainOptions& options) {
+  if (options.ddp_reduction != "nccl") return;
+  if (!options.layers_on_device) {
+    throw UserError("--ddp-reduction nccl needs layers on devices: --device cuda, and cuBLASLt");
+  }
+  if (options.ranks == 1 || options.engine == "nccl") return;
+  throw UserError("--ddp-reduction nccl needs --engine nccl");
+}
+
 // What --dense-device means. Returns what the user is told, or nothing. Throws UserError.
 std::string place_layers(TrainOptions& options) {
   if (options.tables_on.on_cpu()) {
@@ -325,6 +335,7 @@ int train(TrainOptions options) {
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
   options.tables_on = TablesOn(options.device);
   const std::string layers_note = place_layers(options);
+  check_reduction(options);
   if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   handle_interrupts();
   const auto begun = std::chrono::steady_clock::now();

@@ -55,6 +55,12 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
       ->check(CLI::IsMember({"auto", "cpu", "device"}))
       ->capture_default_str();
   command
+      ->add_option("--ddp-reduction", o.ddp_reduction,
+                   "Who adds up the gradients of layers on devices: ordered (the library, with the "
+                   "same bits whatever carries them) or nccl (--engine nccl)")
+      ->check(CLI::IsMember({"ordered", "nccl"}))
+      ->capture_default_str();
+  command
       ->add_option(
           "--sharding", o.sharding,
           "auto, table_wise, row_wise, column_wise, table_row_wise, table_column_wise, grid, "
