@@ -2,6 +2,7 @@
 // fails: every rank is told a status, a rank and an operation in time, and no parameter was stepped by what did not come.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <numeric>
@@ -36,6 +37,7 @@ struct DdpOutcome {
   double seconds = 0;         // of the step that failed
   std::vector<State> states;  // before the first step and behind each that was waited for
   State last;
+  float least_gradient = 0;  // behind a step that failed; ranks bring none below 0
 };
 
 class DdpRank {
@@ -74,7 +76,13 @@ class DdpRank {
         outcome_.error = error;
         outcome_.seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        ddp_ = Ddp(nullptr);  // which waits for what is enqueued
         outcome_.last = state();
+        for (int p = 0; p < kParameters; ++p) {
+          for (const float number : read(gradient(p))) {
+            outcome_.least_gradient = std::min(outcome_.least_gradient, number);
+          }
+        }
         return;
       }
       outcome_.states.push_back(state());
@@ -105,12 +113,13 @@ class DdpRank {
 
   State state() const {
     State state;
-    for (int p = 0; p < kParameters; ++p) {
-      Numbers numbers(static_cast<size_t>(kWidth));
-      copy(Vector(numbers), values(p));
-      state.push_back(numbers);
-    }
+    for (int p = 0; p < kParameters; ++p) state.push_back(read(values(p)));
     return state;
+  }
+  static Numbers read(const Vector& vector) {
+    Numbers numbers(static_cast<size_t>(kWidth));
+    copy(Vector(numbers), vector);
+    return numbers;
   }
 
   const DdpJob& job_;
@@ -178,6 +187,7 @@ class DdpOverNccl : public ::testing::Test {
       EXPECT_EQ(outcome.error->rank(), failed_rank);
       EXPECT_FALSE(outcome.error->operation().empty());
       EXPECT_LT(outcome.seconds, seconds);
+      EXPECT_EQ(outcome.least_gradient, 0) << "gradients are garbage";
       const size_t step = outcome.states.size() - 1;
       ASSERT_LT(step, expected.size());
       EXPECT_EQ(outcome.states[step], expected[step]);
