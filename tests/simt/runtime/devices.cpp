@@ -17,6 +17,7 @@ struct Settings {
   size_t memory = size_t{8} << 30;
   int order = 0;
   uint64_t seed = 0;
+  int64_t processes_share = 1;
   int64_t fail_allocation = 0;  // how many more until then; 0 none
   int64_t fail_operation = 0;
   int operation_error = cudaSuccess;
@@ -65,6 +66,7 @@ Settings read_settings() {
   settings.memory = static_cast<size_t>(read_number(
       "SHARDREC_SIMT_MEMORY", static_cast<int64_t>(settings.memory), 0, int64_t{64} << 30));
   settings.fail_allocation = read_number("SHARDREC_SIMT_FAIL_ALLOCATION", 0, 0, INT64_MAX);
+  settings.processes_share = read_number("SHARDREC_SIMT_IPC", 1, 0, 1);
   read_order(settings);
   return settings;
 }
@@ -96,6 +98,8 @@ bool counts_to_zero(int64_t& left) {
 
 int device_count() noexcept { return settings().devices; }
 size_t memory_of_device() noexcept { return settings().memory; }
+
+bool processes_share() noexcept { return settings().processes_share != 0; }
 
 Schedule schedule() noexcept {
   return {.order = static_cast<Order>(get(settings().order)), .seed = get(settings().seed)};

@@ -23,6 +23,11 @@ int device_count() noexcept;  // negative: no driver
 size_t memory_of_device() noexcept;
 Schedule schedule() noexcept;
 
+// Do processes open each other's memory (SHARDREC_SIMT_IPC)?
+bool processes_share() noexcept;
+// What simt_set_peer_access() says: do devices reach each other's memory where it is asked for?
+bool peers_reach_each_other() noexcept;
+
 // Counts an allocation: whether it is the one that shall fail.
 bool next_allocation_fails() noexcept;
 // Counts a kernel, copy or memset: the error that it shall fail with.

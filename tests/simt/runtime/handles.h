@@ -4,6 +4,10 @@
 // Thread rule: any thread; one may not use a handle that another destroys.
 #pragma once
 
+#include <memory>
+#include <utility>
+
+#include "shared_places.h"
 #include "simt/runtime.h"
 #include "stream.h"
 
@@ -11,12 +15,16 @@ namespace simt {
 
 class Event {
  public:
-  Event(int device, bool timed, bool spins) : device_(device), timed_(timed), spins_(spins) {}
+  // places: of one that other processes may open, or have made; null: of this process.
+  Event(int device, bool timed, bool spins, std::shared_ptr<SharedPlaces> places = nullptr)
+      : device_(device), timed_(timed), spins_(spins), places_(std::move(places)) {}
 
   int device() const noexcept { return device_; }
   bool is_timed() const noexcept { return timed_; }
   // Without cudaEventBlockingSync.
   bool spins() const noexcept { return spins_; }
+  const std::shared_ptr<SharedPlaces>& places() const noexcept { return places_; }
+  bool is_of_another_process() const noexcept { return places_ && !places_->is_own(); }
   // The last one; none before the first cudaEventRecord().
   RecordingPointer recording() noexcept;
   void set_recording(RecordingPointer recording) noexcept;
@@ -25,6 +33,7 @@ class Event {
   const int device_;
   const bool timed_;
   const bool spins_;
+  const std::shared_ptr<SharedPlaces> places_;
   QuietMutex mutex_;
   RecordingPointer recording_;
 };

@@ -1,6 +1,8 @@
 #include "memory.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -32,12 +34,25 @@ size_t rounded_up(size_t number, size_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
 }
 
+constexpr uint64_t kFiles = 0x73696D742D6D656D;
+
+// Behind the pages of a block in its file.
+struct Openers {
+  static constexpr size_t kMost = 64;
+  int64_t processes[kMost];  // that have it open; 0: none
+};
+
 struct DeviceBlock {
   MemoryKind kind = MemoryKind::kDevice;
   int device = 0;
   size_t bytes = 0;
   bool prepared = false;
   bool retired = false;
+  int file = -1;  // that it lies in
+  Openers* openers = nullptr;
+  uint64_t inode = 0;  // of the file of an opened one
+  int times_opened = 0;
+  int uses = 0;  // of an opened one, by operations that are not over
 
   size_t pages() const { return rounded_up(kBefore + bytes + kBehind, kPage); }
 };
@@ -130,6 +145,58 @@ DeviceBlocks::iterator block_of(State& state, const void* address) {
   return state.blocks.find(number_of(address) - kBefore);
 }
 
+// The block's addresses are its file's from now on.
+bool put_in_file(const State& state, uintptr_t pages, DeviceBlock& block, int file) {
+  if (file < 0) return false;
+  void* const openers = map_file(file, block.pages(), sizeof(Openers));
+  const int protection = state.openings != 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+  if (openers == nullptr || mmap(bytes_at(pages), block.pages(), protection, MAP_SHARED | MAP_FIXED,
+                                 file, 0) == MAP_FAILED) {
+    if (openers != nullptr) munmap(openers, sizeof(Openers));
+    close(file);
+    return false;
+  }
+  block.file = file;
+  block.openers = static_cast<Openers*>(openers);
+  return true;
+}
+
+// And the device's again, for another block.
+void take_from_file(const State& state, uintptr_t pages, const DeviceBlock& block) {
+  if (block.file < 0) return;
+  const int protection = state.openings != 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+  if (mmap(bytes_at(pages), block.pages(), protection,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    std::perror("simt: mmap");
+    std::abort();
+  }
+  munmap(block.openers, sizeof(Openers));
+  close(block.file);
+}
+
+bool set_opener(Openers& openers, int64_t from, int64_t to) {
+  for (int64_t& process : openers.processes) {
+    int64_t expected = from;
+    if (__atomic_compare_exchange_n(&process, &expected, to, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// CUDA does not say what becomes of a process that uses memory which its owner has freed.
+void require_not_open(const DeviceBlock& block) {
+  if (block.kind != MemoryKind::kDevice || block.openers == nullptr) return;
+  for (const int64_t& slot : block.openers->processes) {
+    const int64_t process = __atomic_load_n(&slot, __ATOMIC_SEQ_CST);
+    if (process == 0 || !is_process_alive(static_cast<pid_t>(process))) continue;
+    std::fprintf(stderr, "simt: a block of %zu bytes is freed which process %lld has open\n",
+                 block.bytes, static_cast<long long>(process));
+    std::abort();
+  }
+}
+
 // For the address sanitizer, all that is no memory of a block is poisoned.
 void fill_around(uintptr_t pages, const DeviceBlock& block) {
   if constexpr (kAddressSanitizer) return;
@@ -206,7 +273,10 @@ void* reserve_device_memory(int device, size_t bytes, MemoryKind kind) noexcept 
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
-  if (!take_addresses(state, at, block.pages())) {
+  DeviceBlock& placed = state.blocks[pages];
+  if (!take_addresses(state, at, block.pages()) ||
+      (kind == MemoryKind::kDevice &&
+       !put_in_file(state, pages, placed, make_file(block.pages() + sizeof(Openers))))) {
     state.blocks.erase(pages);
     return nullptr;
   }
@@ -234,6 +304,7 @@ void retire_device_memory(void* block) noexcept {
   State& state = memory();
   const QuietLock lock(state.mutex);
   DeviceBlock& retired = block_of(state, block)->second;
+  require_not_open(retired);
   retired.retired = true;
   state.used_by_device[retired.device] -= retired.bytes;
   --state.live;
@@ -252,10 +323,93 @@ void discard_device_memory(void* block) noexcept {
   const auto found = block_of(state, block);
   check_around(found->first, found->second);
   poison(block, bytes);
+  take_from_file(state, found->first, found->second);
   if (found->second.pages() >= kLargePage) {  // a smaller one would only split a large page
     madvise(bytes_at(found->first), found->second.pages(), MADV_DONTNEED);
   }
   state.blocks.erase(found);
+}
+
+bool export_device_memory(const void* block, FileHandle& handle) noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  const auto found = block_of(state, block);
+  if (found == state.blocks.end() || found->second.kind != MemoryKind::kDevice ||
+      found->second.retired) {
+    return false;
+  }
+  handle = handle_of(found->second.file, kFiles, found->second.bytes, found->second.device);
+  return true;
+}
+
+void* open_device_memory(int device, const FileHandle& handle) noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  for (auto& [pages, block] : state.blocks) {
+    if (block.kind != MemoryKind::kOpened || block.inode != handle.inode ||
+        block.device != device) {
+      continue;
+    }
+    ++block.times_opened;
+    return bytes_at(pages + kBefore);
+  }
+  const DeviceBlock block{.kind = MemoryKind::kOpened,
+                          .device = device,
+                          .bytes = handle.bytes,
+                          .prepared = true,
+                          .inode = handle.inode,
+                          .times_opened = 1};
+  if (!has_addresses(state)) return nullptr;
+  const size_t at = gap_from(state, state.cursor, block.pages());
+  if (kAddresses - at < block.pages()) return nullptr;
+  const uintptr_t pages = state.first + at;
+  try {
+    state.blocks.emplace(pages, block);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  DeviceBlock& placed = state.blocks[pages];
+  if (!take_addresses(state, at, block.pages()) ||
+      !put_in_file(state, pages, placed, open_file(handle, kFiles)) ||
+      !set_opener(*placed.openers, 0, getpid())) {
+    take_from_file(state, pages, placed);
+    state.blocks.erase(pages);
+    return nullptr;
+  }
+  state.cursor = at + block.pages();
+  ++state.live;
+  unpoison(bytes_at(pages + kBefore), block.bytes);
+  return bytes_at(pages + kBefore);
+}
+
+bool close_device_memory(void* block) noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  const auto found = block_of(state, block);
+  if (found == state.blocks.end() || found->second.kind != MemoryKind::kOpened) return false;
+  if (--found->second.times_opened != 0) return true;
+  if (found->second.uses != 0) {
+    std::fprintf(stderr, "simt: memory of another process is closed while %d operations use it\n",
+                 found->second.uses);
+    std::abort();
+  }
+  set_opener(*found->second.openers, getpid(), 0);
+  poison(block, found->second.bytes);
+  take_from_file(state, found->first, found->second);
+  state.blocks.erase(found);
+  --state.live;
+  return true;
+}
+
+void UseOfOpened::add(int uses) const noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  const uintptr_t number = number_of(address_);
+  const auto after = state.blocks.upper_bound(number - kBefore);
+  if (number < kBefore || after == state.blocks.begin()) return;
+  if (DeviceBlock& block = std::prev(after)->second; block.kind == MemoryKind::kOpened) {
+    block.uses += uses;
+  }
 }
 
 DeviceAccess::DeviceAccess() noexcept {

@@ -16,9 +16,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "shared_files.h"
+
 namespace simt {
 
-enum class MemoryKind { kPageable, kPinned, kDevice, kDeviceOfStream };
+enum class MemoryKind { kPageable, kPinned, kDevice, kDeviceOfStream, kOpened };
 
 // What an address belongs to: the host's pageable memory if it is none of ours.
 struct MemoryRange {
@@ -28,7 +30,8 @@ struct MemoryRange {
   bool begins_block = false;
 
   bool is_device() const noexcept {
-    return kind == MemoryKind::kDevice || kind == MemoryKind::kDeviceOfStream;
+    return kind == MemoryKind::kDevice || kind == MemoryKind::kDeviceOfStream ||
+           kind == MemoryKind::kOpened;
   }
 };
 
@@ -41,6 +44,30 @@ void prepare_device_memory(void* block) noexcept;
 // The block counts no more from now on; its bytes are there until discard_device_memory().
 void retire_device_memory(void* block) noexcept;
 void discard_device_memory(void* block) noexcept;
+
+// Memory between processes (cudaIpc...). Blocks of kDevice lie in files, and may be opened by others; the bytes around
+// them too, so that each process looks whether they were touched.
+// False: the address is no beginning of such a block.
+bool export_device_memory(const void* block, FileHandle& handle) noexcept;
+// A block of another process, as one of a device of this one; the same address where it is opened again. Null: it is
+// gone, or there is no room.
+void* open_device_memory(int device, const FileHandle& handle) noexcept;
+// As often as it was opened. False: the address is no beginning of such a block. The program ends where an operation
+// that was enqueued still uses it.
+bool close_device_memory(void* block) noexcept;
+
+// While one of these lives, an operation uses the memory, should it be of another process.
+class UseOfOpened {
+ public:
+  explicit UseOfOpened(const void* address) noexcept : address_(address) { add(1); }
+  UseOfOpened(const UseOfOpened& other) noexcept : UseOfOpened(other.address_) {}
+  UseOfOpened& operator=(const UseOfOpened&) = delete;
+  ~UseOfOpened() { add(-1); }
+
+ private:
+  void add(int uses) const noexcept;
+  const void* address_;
+};
 
 // While one of these lives, memory of devices can be touched.
 class DeviceAccess {

@@ -58,7 +58,9 @@ cudaError_t reserve(void** address, size_t bytes, MemoryKind kind) {
 
 cudaError_t free_now(void* address) {
   const MemoryRange block = find_memory(address);
-  if (!block.is_device() || !block.begins_block) return cudaErrorInvalidValue;
+  if (!block.is_device() || !block.begins_block || block.kind == MemoryKind::kOpened) {
+    return cudaErrorInvalidValue;
+  }
   wait_for_device(block.device);
   retire_device_memory(address);
   const DeviceAccess access;
@@ -112,6 +114,13 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
     stream->enqueue(
         Access::kDevice,
         [to, bytes, staging = Staging(from, bytes)] { std::memcpy(to, staging.data(), bytes); },
+        &copies);
+  } else if (source.kind == MemoryKind::kOpened || target.kind == MemoryKind::kOpened) {
+    stream->enqueue(
+        Access::kDevice,
+        [to, from, bytes, source_used = UseOfOpened(from), target_used = UseOfOpened(to)] {
+          std::memmove(to, from, bytes);
+        },
         &copies);
   } else {
     stream->enqueue(Access::kDevice, [to, from, bytes] { std::memmove(to, from, bytes); }, &copies);

@@ -44,6 +44,9 @@ cudaError_t set_access(int owner, const cudaMemAccessDesc& access) {
 }
 
 }  // namespace
+
+bool peers_reach_each_other() noexcept { return is(PeerAccess::kAllowed); }
+
 }  // namespace simt
 
 using simt::call;

@@ -1,5 +1,8 @@
 // Calls about streams and events.
 #include <atomic>
+#include <cstdio>
+#include <memory>
+#include <utility>
 
 #include "calls.h"
 #include "simt/control.h"
@@ -110,6 +113,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
       return error;
     }
     if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
+    if (event->is_of_another_process()) {
+      stream->enqueue(simt::Access::kWait,
+                      [places = event->places(), number = event->places()->recorded()] {
+                        places->wait(number);
+                      });
+      return cudaSuccess;
+    }
     if (simt::RecordingPointer recording = event->recording()) {
       stream->wait_for(std::move(recording));
     }
@@ -179,12 +189,19 @@ int simt_device_of_stream(int64_t stream) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call([&]() -> cudaError_t {
-    if (event == nullptr || (flags & ~(cudaEventBlockingSync | cudaEventDisableTiming)) != 0) {
-      return cudaErrorInvalidValue;
+    constexpr unsigned kFlags =
+        cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
+    if (event == nullptr || (flags & ~kFlags) != 0) return cudaErrorInvalidValue;
+    const int device = simt::current_device();
+    std::shared_ptr<simt::SharedPlaces> places;
+    if ((flags & cudaEventInterprocess) != 0) {
+      if ((flags & cudaEventDisableTiming) == 0) return cudaErrorInvalidValue;
+      places = simt::SharedPlaces::make(device);
+      if (places == nullptr) return cudaErrorMemoryAllocation;
     }
-    *event = simt::add_event(std::make_unique<simt::Event>(simt::current_device(),
-                                                           (flags & cudaEventDisableTiming) == 0,
-                                                           (flags & cudaEventBlockingSync) == 0));
+    *event = simt::add_event(
+        std::make_unique<simt::Event>(device, (flags & cudaEventDisableTiming) == 0,
+                                      (flags & cudaEventBlockingSync) == 0, std::move(places)));
     return cudaSuccess;
   });
 }
@@ -210,6 +227,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle
       return error;
     }
     if (event->device() != stream->device()) return cudaErrorInvalidResourceHandle;
+    if (event->is_of_another_process()) {
+      std::fputs("simt: events of another process are not recorded here\n", stderr);
+      return cudaErrorNotSupported;
+    }
+    if (event->places() != nullptr) {
+      stream->enqueue(
+          simt::Access::kMark,
+          [places = event->places(), number = event->places()->record()] { places->mark(number); });
+    }
     event->set_recording(stream->record());
     return cudaSuccess;
   });
@@ -219,6 +245,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return call([&]() -> cudaError_t {
     simt::Event* event = nullptr;
     if (const cudaError_t error = simt::event_of(handle, event); error != cudaSuccess) return error;
+    if (event->is_of_another_process()) {
+      simt::event_waits.fetch_add(1);
+      event->places()->wait(event->places()->recorded());
+      return simt::error_of_device(event->device());
+    }
     const simt::RecordingPointer recording = event->recording();
     if (recording) {
       if (!recording->is_known_over()) {
@@ -236,6 +267,10 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return call([&]() -> cudaError_t {
     simt::Event* event = nullptr;
     if (const cudaError_t error = simt::event_of(handle, event); error != cudaSuccess) return error;
+    if (event->is_of_another_process() &&
+        !event->places()->is_marked(event->places()->recorded())) {
+      return cudaErrorNotReady;
+    }
     const simt::RecordingPointer recording = event->recording();
     if (recording && !recording->is_marked()) return cudaErrorNotReady;
     return simt::error_of_device(event->device());

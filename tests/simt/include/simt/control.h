@@ -2,6 +2,7 @@
 //   SHARDREC_SIMT_DEVICES          number of devices, 1 by default; -1: as without a driver
 //   SHARDREC_SIMT_MEMORY           bytes of memory of each device
 //   SHARDREC_SIMT_FAIL_ALLOCATION  as simt_fail_allocation()
+//   SHARDREC_SIMT_IPC              0: processes do not open each other's memory; 1 by default
 //   SHARDREC_SIMT_ORDER            ascending, descending or random:SEED
 //
 // Visible from a shared library, so that a test finds them in a plug-in that it has loaded.

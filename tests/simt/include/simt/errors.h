@@ -16,6 +16,8 @@
   X(cudaErrorInvalidDeviceFunction, 98, "invalid device function")                                 \
   X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                                  \
   X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                         \
+  X(cudaErrorDeviceUninitialized, 201, "invalid device context")                                   \
+  X(cudaErrorMapBufferObjectFailed, 205, "mapping of buffer object failed")                        \
   X(cudaErrorNoKernelImageForDevice, 209,                                                          \
     "no kernel image is available for execution on the device")                                    \
   X(cudaErrorECCUncorrectable, 214, "uncorrectable ECC error encountered")                         \

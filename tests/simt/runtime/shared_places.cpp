@@ -1,0 +1,79 @@
+#include "shared_places.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+namespace simt {
+namespace {
+
+constexpr uint64_t kEvents = 0x73696D742D657600;
+constexpr unsigned kPauseMicroseconds = 50;
+
+uint64_t get(const uint64_t& word) noexcept { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
+
+}  // namespace
+
+std::shared_ptr<SharedPlaces> SharedPlaces::of(int file, int device, bool own) noexcept {
+  if (file < 0) return nullptr;
+  if (void* const state = map_file(file, 0, sizeof(State)); state != nullptr) {
+    if (auto* const places =
+            new (std::nothrow) SharedPlaces(file, static_cast<State*>(state), device, own)) {
+      return std::shared_ptr<SharedPlaces>(places);
+    }
+    munmap(state, sizeof(State));
+  }
+  close(file);
+  return nullptr;
+}
+
+std::shared_ptr<SharedPlaces> SharedPlaces::make(int device) noexcept {
+  return of(make_file(sizeof(State)), device, true);
+}
+
+std::shared_ptr<SharedPlaces> SharedPlaces::open(const FileHandle& handle) noexcept {
+  return of(open_file(handle, kEvents), static_cast<int>(handle.device), false);
+}
+
+SharedPlaces::~SharedPlaces() {
+  if (own_) __atomic_store_n(&state_->ended, 1, __ATOMIC_RELEASE);
+  munmap(state_, sizeof(State));
+  close(file_);
+}
+
+FileHandle SharedPlaces::handle() const noexcept {
+  return handle_of(file_, kEvents, sizeof(State), device_);
+}
+
+uint64_t SharedPlaces::record() noexcept {
+  return __atomic_add_fetch(&state_->recorded, 1, __ATOMIC_ACQ_REL);
+}
+
+void SharedPlaces::mark(uint64_t number) noexcept {
+  uint64_t over = get(state_->over);
+  while (over < number && !__atomic_compare_exchange_n(&state_->over, &over, number, false,
+                                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+  }
+}
+
+void SharedPlaces::require_event() const noexcept {
+  if (own_ || get(state_->ended) == 0) return;
+  std::fputs("simt: an event of another process is used, which that has destroyed\n", stderr);
+  std::abort();
+}
+
+uint64_t SharedPlaces::recorded() const noexcept {
+  require_event();
+  return get(state_->recorded);
+}
+
+bool SharedPlaces::is_marked(uint64_t number) const noexcept { return get(state_->over) >= number; }
+
+void SharedPlaces::wait(uint64_t number) const noexcept {
+  while (!is_marked(number)) usleep(kPauseMicroseconds);
+}
+
+}  // namespace simt
