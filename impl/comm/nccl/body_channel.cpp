@@ -21,23 +21,14 @@ size_t room_for(size_t bytes) { return core::align_up(bytes, kAlignment); }
 
 }  // namespace
 
-BodyChannel::Arrivals::~Arrivals() {
-  if (bodies == nullptr) return;
-  bodies->withdraw();
-  bodies->written().wait();
-}
-
 BodyChannel::BodyChannel(std::shared_ptr<Channel> heads, std::shared_ptr<Lanes> lanes,
                          Purpose purpose, compute::Backend& backend)
     : heads_(std::move(heads)),
       lanes_(std::move(lanes)),
       lane_(lanes_->of(purpose)),
-      backend_(backend),
       rank_(static_cast<size_t>(lanes_->rank())),
-      allocated_(backend.marks()->make()),
-      sent_(lane_.marks().make()) {
-  free_.reserve(kMostInFlight);
-}
+      sent_(lane_.marks().make()),
+      arrivals_(backend, lane_.marks(), kMostInFlight) {}
 
 BodyChannel::~BodyChannel() = default;
 
@@ -119,7 +110,7 @@ void BodyChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
       const size_t body = body_of(from);
       if (body != 0) bytes += room_for(messages_[from].size() - sizeof(WireHeader) + body);
     }
-    if (bytes != 0) exchange.arrivals = take_arrivals(bytes);
+    if (bytes != 0) exchange.arrivals = arrivals_.take(bytes);
     place(exchange.arrivals.get(), received);
     received[rank_] = exchange.own;
     if (bytes != 0 || !exchange.sends.empty()) enqueue(exchange, ticket.sequence, bytes);
@@ -135,37 +126,6 @@ void BodyChannel::mark(const Exchange& exchange) {
   if (exchange.arrivals != nullptr) lane_.marks().set(exchange.arrivals->bodies->written());
   lane_.marks().set(*sent_);
   for (const auto& memory : exchange.from) memory->add_reader(sent_);
-}
-
-std::unique_ptr<BodyChannel::Arrivals> BodyChannel::take_arrivals(size_t bytes) {
-  const auto fits = std::find_if(free_.begin(), free_.end(), [&](const auto& arrivals) {
-    return arrivals->bodies->size() >= bytes;
-  });
-  std::unique_ptr<Arrivals> taken;
-  if (free_.empty()) {
-    taken = std::make_unique<Arrivals>();
-  } else {
-    const auto chosen = fits == free_.end() ? free_.begin() : fits;
-    taken = std::move(*chosen);
-    free_.erase(chosen);
-  }
-  if (taken->bodies == nullptr || taken->bodies->size() < bytes) grow(*taken, bytes);
-  return taken;
-}
-
-void BodyChannel::grow(Arrivals& arrivals, size_t bytes) {
-  if (arrivals.bodies != nullptr) {
-    arrivals.bodies->withdraw();
-    arrivals.bodies->written().wait();
-    arrivals.bodies.reset();
-  }
-  std::byte* const host = arrivals.host.resize(bytes);
-  auto block = backend_.memory()->allocate(bytes);
-  const size_t size = std::min(block->size, arrivals.host.capacity());
-  arrivals.bodies =
-      std::make_shared<SharedMemory>(host, std::move(block), size, lane_.marks().make());
-  backend_.marks()->set(*allocated_);
-  lane_.marks().follow(*allocated_);
 }
 
 // Messages with bodies are in the arrivals, one behind the other; others stay where they are.
@@ -204,8 +164,7 @@ void BodyChannel::enqueue(Exchange& exchange, uint64_t sequence, size_t bytes) {
 
 void BodyChannel::release(Ticket ticket) noexcept {
   auto& arrivals = of(ticket).arrivals;
-  if (arrivals != nullptr)
-    free_.push_back(std::move(arrivals));  // there is room: as many as exchanges
+  if (arrivals != nullptr) arrivals_.give_back(std::move(arrivals));
   heads_->release(ticket);
 }
 

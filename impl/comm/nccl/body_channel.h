@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/arrivals.h"
 #include "comm/bodies/shared_memory.h"
 #include "comm/communicator.h"
 #include "comm/nccl/lanes.h"
@@ -42,12 +43,6 @@ class BodyChannel final : public Channel {
   void reclaim(Ticket ticket) override;
 
  private:
-  // Room for messages with bodies: heads in the host's memory, bodies on the device.
-  struct Arrivals {
-    ~Arrivals();
-    compute::Buffer host{compute::cpu_memory()};
-    std::shared_ptr<SharedMemory> bodies;
-  };
   struct Exchange {
     const char* operation = "";
     ConstBytes own;  // to itself
@@ -63,8 +58,6 @@ class BodyChannel final : public Channel {
   size_t add_send(Exchange& exchange, size_t to, ConstBytes message);
   void write_heads(std::vector<std::byte>& heads, std::span<const ConstBytes> send);
   size_t body_of(size_t from) const;
-  std::unique_ptr<Arrivals> take_arrivals(size_t bytes);
-  void grow(Arrivals& arrivals, size_t bytes);
   void place(const Arrivals* arrivals, std::span<ConstBytes> received);
   void enqueue(Exchange& exchange, uint64_t sequence, size_t bytes);
   void mark(const Exchange& exchange);
@@ -72,16 +65,14 @@ class BodyChannel final : public Channel {
   const std::shared_ptr<Channel> heads_;
   const std::shared_ptr<Lanes> lanes_;
   Lane& lane_;
-  compute::Backend& backend_;
   const size_t rank_;
-  std::shared_ptr<compute::Mark> allocated_;       // in the back end's operations
-  std::shared_ptr<compute::Mark> sent_;            // in the lane
-  std::array<Exchange, kMostInFlight> exchanges_;  // by sequence
+  std::shared_ptr<compute::Mark> sent_;  // in the lane
   uint64_t posted_ = 0;
   std::vector<ConstBytes> messages_;  // as the channel below takes and shows them
   std::vector<size_t> head_bytes_;    // by rank, of those that are posted
   std::vector<shardrec_nccl_part> receives_;
-  std::vector<std::unique_ptr<Arrivals>> free_;
+  ArrivalPool arrivals_;
+  std::array<Exchange, kMostInFlight> exchanges_;  // by sequence
 };
 
 }  // namespace shardrec::comm::nccl
