@@ -77,12 +77,12 @@ class Owner {
         0);
     for (const int file : {to[0], from[1], read, write}) close(file);
     go_ = to[1];
-    told_ = from[0];
-    EXPECT_EQ(::read(told_, &handles, sizeof handles), static_cast<ssize_t>(sizeof handles));
+    notified_ = from[0];
+    EXPECT_EQ(::read(notified_, &handles, sizeof handles), static_cast<ssize_t>(sizeof handles));
   }
   ~Owner() {
     close(go_);
-    close(told_);
+    close(notified_);
     if (process_ > 0) waitpid(process_, nullptr, 0);
   }
   Owner(const Owner&) = delete;
@@ -91,7 +91,7 @@ class Owner {
   void go_on() const {
     EXPECT_EQ(::write(go_, "g", 1), 1);
     char answer = 0;
-    EXPECT_EQ(::read(told_, &answer, 1), 1);
+    EXPECT_EQ(::read(notified_, &answer, 1), 1);
   }
   void kill() const { ::kill(process_, SIGKILL); }
   // As waitpid() has it.
@@ -110,7 +110,7 @@ class Owner {
  private:
   pid_t process_ = 0;
   int go_ = -1;
-  int told_ = -1;
+  int notified_ = -1;
 };
 
 TEST(BetweenProcesses, TheOwnersPart) {

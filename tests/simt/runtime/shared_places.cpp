@@ -1,8 +1,11 @@
 #include "shared_places.h"
 
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -11,7 +14,6 @@ namespace simt {
 namespace {
 
 constexpr uint64_t kEvents = 0x73696D742D657600;
-constexpr unsigned kPauseMicroseconds = 50;
 
 uint64_t get(const uint64_t& word) noexcept { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 
@@ -57,6 +59,8 @@ void SharedPlaces::mark(uint64_t number) noexcept {
   while (over < number && !__atomic_compare_exchange_n(&state_->over, &over, number, false,
                                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
   }
+  __atomic_fetch_add(&state_->changes, 1, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &state_->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 void SharedPlaces::require_event() const noexcept {
@@ -73,7 +77,11 @@ uint64_t SharedPlaces::recorded() const noexcept {
 bool SharedPlaces::is_marked(uint64_t number) const noexcept { return get(state_->over) >= number; }
 
 void SharedPlaces::wait(uint64_t number) const noexcept {
-  while (!is_marked(number)) usleep(kPauseMicroseconds);
+  for (;;) {
+    const uint32_t changes = __atomic_load_n(&state_->changes, __ATOMIC_SEQ_CST);
+    if (is_marked(number)) return;
+    syscall(SYS_futex, &state_->changes, FUTEX_WAIT, changes, nullptr, nullptr, 0);
+  }
 }
 
 }  // namespace simt

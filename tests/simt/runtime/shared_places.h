@@ -35,7 +35,8 @@ class SharedPlaces {
   struct State {
     uint64_t recorded;
     uint64_t over;
-    uint64_t ended;  // 1: the event was destroyed
+    uint64_t ended;    // 1: the event was destroyed
+    uint32_t changes;  // of `over`
   };
   SharedPlaces(int file, State* state, int device, bool own) noexcept
       : file_(file), state_(state), device_(device), own_(own) {}
