@@ -1,6 +1,7 @@
 #include "compute/cuda/host/device_calls.h"
 
 #include "compute/cuda/host/plugin.h"
+#include "compute/cuda/host/sharing.h"
 
 namespace shardrec::compute::cuda::host {
 
@@ -16,6 +17,9 @@ void write_device_calls(core::Exposition& out) {
   out.family("shardrec_device_waits_total", "counter",
              "Calls of them that return when operations of a device are over.");
   out.sample("", counts.waits);
+  out.family("shardrec_device_peer_bytes_total", "counter",
+             "Bytes that were copied from devices of other processes of the machine.");
+  out.sample("", bytes_from_processes());
 }
 
 }  // namespace shardrec::compute::cuda::host
