@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/collective/agree.h"
+#include "comm/ipc/carrier.h"
 #include "comm/nccl/carrier.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/probe/profile_cache.h"
@@ -68,8 +69,9 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
                           .wait = options_.device_wait,
                           .booked = counters_.buffer_bytes,
                           .stop = stop});
-    bodies_ = stop == nullptr ? comm::make_carrier(*backend_)
-                              : comm::nccl::make_carrier(*backend_, communicator_, std::move(stop));
+    bodies_ = stop == nullptr
+                  ? comm::ipc::make_carrier(*backend_, communicator_, counters_.buffer_bytes)
+                  : comm::nccl::make_carrier(*backend_, communicator_, std::move(stop));
     ordered_ = std::make_unique<OrderedChannel>(
         bodies_->over(std::move(channel), comm::Purpose::kOutput), size, *bodies_);
     counters_.clock = backend_->time_operations(counters_.nanoseconds);

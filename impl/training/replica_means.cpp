@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/ipc/carrier.h"
 #include "comm/nccl/carrier.h"
 #include "compute/backends/registry.h"
 #include "core/error.h"
@@ -36,9 +37,10 @@ ReplicaMeans::ReplicaMeans(const std::shared_ptr<comm::Communicator>& replicas,
                               .stop = stop});
   }
   backend_ = on_device ? own_backend_.get() : &collection_->backend();
-  bodies_ = stop == nullptr ? comm::make_carrier(*backend_)
-                            : comm::nccl::make_carrier(*backend_, replicas, std::move(stop),
-                                                       comm::nccl::LaneSet::kOne);
+  bodies_ = stop == nullptr
+                ? comm::ipc::make_carrier(*backend_, replicas, collection_->counters().buffer_bytes)
+                : comm::nccl::make_carrier(*backend_, replicas, std::move(stop),
+                                           comm::nccl::LaneSet::kOne);
   channel_ = std::make_unique<embedding::OrderedChannel>(
       bodies_->over(std::move(channel), comm::Purpose::kControl), ranks_, *bodies_);
   rows_sent_ = bodies_->make_buffer();

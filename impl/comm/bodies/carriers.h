@@ -11,7 +11,9 @@ namespace shardrec::comm {
 std::unique_ptr<BodyCarrier> make_in_place_carrier(compute::Backend& backend);
 // It is not, and peers do not reach it.
 std::unique_ptr<BodyCarrier> make_copied_carrier(compute::Backend& backend);
-// The back ends of all ranks are devices of this process, and have marks.
-std::unique_ptr<BodyCarrier> make_shared_carrier(compute::Backend& backend);
+// The back ends of all ranks are devices of this process, and have marks. memory: of the back end's device, where
+// bodies are written.
+std::unique_ptr<BodyCarrier> make_shared_carrier(compute::Backend& backend,
+                                                 std::shared_ptr<compute::Memory> memory);
 
 }  // namespace shardrec::comm

@@ -16,8 +16,8 @@ namespace {
 
 class SharedBuffer final : public MessageBuffer {
  public:
-  explicit SharedBuffer(compute::Backend& backend)
-      : backend_(backend), written_(backend.marks()->make()) {}
+  SharedBuffer(compute::Backend& backend, std::shared_ptr<compute::Memory> memory)
+      : backend_(backend), of_device_(std::move(memory)), written_(backend.marks()->make()) {}
 
   std::byte* resize(size_t bytes) override {
     std::shared_ptr<SharedMemory>& shared = memory_->shared;
@@ -31,7 +31,7 @@ class SharedBuffer final : public MessageBuffer {
     }
     host_ = memory_->host.resize(bytes);
     if (shared == nullptr) {
-      auto block = backend_.memory()->allocate(bytes);
+      auto block = of_device_->allocate(bytes);
       const size_t size = std::min(block->size, memory_->host.capacity());
       shared = std::make_shared<SharedMemory>(host_, std::move(block), size, written_);
     }
@@ -57,6 +57,7 @@ class SharedBuffer final : public MessageBuffer {
   };
 
   compute::Backend& backend_;
+  std::shared_ptr<compute::Memory> of_device_;
   std::shared_ptr<compute::Mark> written_;
   std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
 };
@@ -126,12 +127,12 @@ class SharedBodies final : public ReceivedBodies {
 
 class SharedCarrier final : public BodyCarrier {
  public:
-  explicit SharedCarrier(compute::Backend& backend)
-      : BodyCarrier(backend), read_(backend.marks()->make()) {}
+  SharedCarrier(compute::Backend& backend, std::shared_ptr<compute::Memory> memory)
+      : BodyCarrier(backend), memory_(std::move(memory)), read_(backend.marks()->make()) {}
 
   bool stays_in_process() const override { return true; }
   std::unique_ptr<MessageBuffer> make_buffer() override {
-    return std::make_unique<SharedBuffer>(backend());
+    return std::make_unique<SharedBuffer>(backend(), memory_);
   }
   std::unique_ptr<ReceivedBodies> make_received() override {
     return std::make_unique<SharedBodies>(backend(), read_);
@@ -140,13 +141,15 @@ class SharedCarrier final : public BodyCarrier {
   void finish_reading() override { backend().marks()->set(*read_); }
 
  private:
+  std::shared_ptr<compute::Memory> memory_;
   std::shared_ptr<compute::Mark> read_;
 };
 
 }  // namespace
 
-std::unique_ptr<BodyCarrier> make_shared_carrier(compute::Backend& backend) {
-  return std::make_unique<SharedCarrier>(backend);
+std::unique_ptr<BodyCarrier> make_shared_carrier(compute::Backend& backend,
+                                                 std::shared_ptr<compute::Memory> memory) {
+  return std::make_unique<SharedCarrier>(backend, std::move(memory));
 }
 
 }  // namespace shardrec::comm

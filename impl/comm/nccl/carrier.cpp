@@ -11,8 +11,12 @@ namespace {
 // What operations see of it is what ranks of one process see of each other.
 class NcclCarrier final : public BodyCarrier {
  public:
-  NcclCarrier(compute::Backend& backend, std::shared_ptr<Lanes> lanes)
-      : BodyCarrier(backend), lanes_(std::move(lanes)), shared_(make_shared_carrier(backend)) {}
+  NcclCarrier(compute::Backend& backend, std::shared_ptr<Communicator> communicator,
+              std::shared_ptr<StopWord> stop, LaneSet lanes)
+      : BodyCarrier(backend),
+        lanes_(std::make_shared<Lanes>(std::move(communicator), backend.caller_devices().cuda,
+                                       std::move(stop), lanes)),
+        shared_(make_shared_carrier(backend, backend.memory())) {}
 
   std::shared_ptr<Channel> over(std::shared_ptr<Channel> channel, Purpose purpose) override {
     return std::make_shared<BodyChannel>(std::move(channel), lanes_, purpose, backend());

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/ipc/carrier.h"
 #include "comm/nccl/carrier.h"
 #include "compute/cuda/backend.h"
 #include "compute/cuda/host/launch_list.h"
@@ -74,11 +75,9 @@ DeviceBuckets::DeviceBuckets(const std::shared_ptr<comm::Communicator>& communic
                     .alone = communicator->size() == 1,
                     .wait = place.wait,
                     .stop = stop_})),
-      lanes_(stop_ == nullptr ? nullptr
-                              : std::make_shared<comm::nccl::Lanes>(
-                                    communicator, place.device, stop_, comm::nccl::LaneSet::kOne)),
-      bodies_(lanes_ == nullptr ? comm::make_carrier(*backend_)
-                                : comm::nccl::make_carrier(*backend_, lanes_)),
+      bodies_(stop_ == nullptr ? comm::ipc::make_carrier(*backend_, communicator, nullptr)
+                               : comm::nccl::make_carrier(*backend_, communicator, stop_,
+                                                          comm::nccl::LaneSet::kOne)),
       sources_(*stream_, place.caller_stream, stacks),
       counts_(backend_->memory()) {
   constexpr int kMost = SHARDREC_CUDA_MOST_ADDENDS;

@@ -1,0 +1,229 @@
+#include "comm/ipc/links.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "comm/clock.h"
+#include "comm/failure.h"
+#include "compute/cuda/host/memory.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace shardrec::comm::ipc {
+namespace {
+
+namespace host = compute::cuda::host;
+
+constexpr Operation kConnect{.name = "connecting devices of processes",
+                             .kind = 8,
+                             .detail = 0,
+                             .deadline_kind = DeadlineKind::kSetup};
+
+constexpr int kLooksBeforeSleep = 20;
+constexpr std::chrono::microseconds kShortest{20};
+constexpr std::chrono::microseconds kLongest{1000};
+// After which a wait asks whether the peer has left in order.
+constexpr auto kDeparted = std::chrono::seconds(1);
+
+template <class T>
+std::vector<T> gather(Collectives& collectives, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> all;
+  for (const ConstBytes message :
+       collectives.all_gather(kConnect, std::as_bytes(std::span(&mine, 1)))) {
+    if (message.size() != sizeof(T)) {
+      core::fail(SHARDREC_CORRUPT_DATA, "a rank connects its device in another way");
+    }
+    std::memcpy(&all.emplace_back(), message.data(), sizeof(T));
+  }
+  return all;
+}
+
+// Who among ranks of one machine could not share with which other one.
+bool may_all_share(const std::vector<Whereabouts>& ranks) {
+  for (size_t one = 0; one < ranks.size(); ++one) {
+    for (size_t other = one + 1; other < ranks.size(); ++other) {
+      if (!may_share(ranks[one], ranks[other])) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// What a rank offers to all others.
+struct Links::Hello {
+  uint32_t is_offered = 0;
+  WordsHandle words;
+  shardrec_cuda_handle written{};
+  shardrec_cuda_handle copied{};
+  Place token_at;
+  uint64_t token = 0;  // that lies there
+};
+
+Links::Links(std::shared_ptr<Communicator> communicator, int32_t device,
+             compute::BookedBytes booked, bool wanted)
+    : communicator_(std::move(communicator)),
+      device_(device),
+      booked_(std::move(booked)),
+      wanted_(wanted),
+      copies_(device),
+      marks_(copies_, false),
+      announcements_(device),
+      follows_(announcements_, false) {}
+
+Links::~Links() { close_all(); }
+
+void Links::connect(Collectives& collectives) {
+  const auto ranks = gather(collectives, wanted_ ? whereabouts() : Whereabouts{});
+  if (!may_all_share(ranks)) return;
+  std::string why;  // this rank cannot
+  const auto attempt = [&](const auto& work) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+  };
+  Hello hello;
+  attempt([&] { offer(ranks, hello); });
+  const auto hellos = gather(collectives, hello);
+  const bool offered = std::all_of(hellos.begin(), hellos.end(),
+                                   [](const Hello& each) { return each.is_offered != 0; });
+  if (offered) attempt([&] { open_all(hellos); });
+  // Behind this nobody opens anything of the others for the first time, nor reads a token.
+  const auto opened = gather(collectives, uint32_t{offered && why.empty() ? 1U : 0U});
+  connected_ = std::find(opened.begin(), opened.end(), 0U) == opened.end();
+  core::log(SHARDREC_LOG_INFO, rank(),
+            connected_ ? std::string("what goes from device to device goes by CUDA IPC")
+                       : core::sentence("what goes from device to device goes through the hosts",
+                                        why.empty() ? "" : ": ", why));
+  if (connected_) return;
+  close_all();
+  collectives.barrier(kConnect);
+  if (exports_ != nullptr) exports_->forget_peers();
+  exports_.reset();
+}
+
+void Links::offer(const std::vector<Whereabouts>& ranks, Hello& hello) {
+  exports_ = std::make_shared<Exports>(communicator_, device_, booked_);
+  const auto block = exports_->allocate(sizeof hello.token);
+  const host::PinnedMemory token(sizeof hello.token);
+  hello.token = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+  std::memcpy(token.data(), &hello.token, sizeof hello.token);
+  copies_.copy(block->data, token.data(), sizeof hello.token);
+  copies_.wait();
+  exports_->await_peers(ranks);
+  hello.words = exports_->words().handle();
+  hello.written = exports_->written().handle();
+  hello.copied = exports_->copied().handle();
+  hello.token_at = exports_->place_of(block->data);
+  hello.is_offered = 1;
+}
+
+void Links::open_all(const std::vector<Hello>& hellos) {
+  peers_.resize(hellos.size());
+  for (size_t rank = 0; rank < hellos.size(); ++rank) {
+    if (rank == static_cast<size_t>(communicator_->rank())) continue;
+    const Hello& hello = hellos[rank];
+    peers_[rank] = std::make_unique<Peer>(Peer{.words = ClosedWords(hello.words, hellos.size()),
+                                               .written = {},
+                                               .copied = {},
+                                               .blocks = {}});
+    peers_[rank]->written.emplace(device_, hello.written);
+    peers_[rank]->copied.emplace(device_, hello.copied);
+    read_token(rank, hello);
+  }
+}
+
+// Copies as messages are copied, and looks what has come.
+void Links::read_token(size_t peer, const Hello& hello) {
+  const auto own =
+      host::make_memory(std::shared_ptr<host::Stream>(std::shared_ptr<host::Stream>(), &copies_));
+  const auto block = own->allocate(sizeof hello.token);
+  const host::PinnedMemory read(sizeof hello.token);
+  host::copy_from_process(copies_, block->data, open(peer, hello.token_at, sizeof hello.token),
+                          sizeof hello.token);
+  copies_.copy(read.data(), block->data, sizeof hello.token);
+  copies_.wait();
+  if (std::memcmp(read.data(), &hello.token, sizeof hello.token) != 0) {
+    core::fail(SHARDREC_DEVICE_ERROR,
+               core::sentence("the memory of rank ", peer, " has other contents here"));
+  }
+}
+
+const std::byte* Links::open(size_t peer, const Place& place, uint64_t bytes) {
+  auto& blocks = peers_[peer]->blocks;
+  auto found = blocks.find(place.block);
+  if (found == blocks.end()) {
+    found = blocks
+                .emplace(std::piecewise_construct, std::forward_as_tuple(place.block),
+                         std::forward_as_tuple(device_, place))
+                .first;
+  }
+  const auto& [block, size] = found->second;
+  if (place.offset > size || bytes > size - place.offset) {
+    core::fail(SHARDREC_CORRUPT_DATA,
+               core::sentence("the message of rank ", peer,
+                              " says that its body is outside of its "
+                              "memory"),
+               {.rank = static_cast<int64_t>(peer)});
+  }
+  return block.data() + place.offset;
+}
+
+void Links::tell_written(const compute::Mark& mark) {
+  follows_.follow(mark);
+  exports_->written().record(announcements_);
+}
+
+void Links::wait(const host::OpenedEvent& event, size_t peer, const Site& site) {
+  const auto begin = Clock::now();
+  const double seconds = communicator_->deadlines().step;
+  const auto fail = [&](Cause cause, int rank) {
+    communicator_->kill({.cause = cause,
+                         .failed_rank = rank,
+                         .sequence = site.sequence,
+                         .operation = site.operation,
+                         .seconds = seconds});
+    communicator_->check();
+  };
+  int looks = 0;
+  std::chrono::microseconds pause = kShortest;
+  while (!event.is_over()) {
+    communicator_->check();
+    const auto now = Clock::now();
+    const int departed = now > begin + kDeparted ? communicator_->departed_rank() : -1;
+    if (departed >= 0) fail(Cause::kAbandoned, departed);
+    if (now > after(begin, seconds)) fail(Cause::kDeviceLate, static_cast<int>(peer));
+    if (++looks < kLooksBeforeSleep) {
+      std::this_thread::yield();
+      continue;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongest);
+  }
+}
+
+// Peers destroy their events and blocks when the word is set.
+void Links::close_all() noexcept {
+  try {
+    copies_.wait();
+  } catch (const core::Error&) {  // the device has failed: it does no work any more
+  }
+  for (const auto& peer : peers_) {
+    if (peer == nullptr) continue;
+    peer->blocks.clear();
+    peer->written.reset();
+    peer->copied.reset();
+    peer->words.set(static_cast<size_t>(communicator_->rank()));
+  }
+  peers_.clear();
+}
+
+}  // namespace shardrec::comm::ipc

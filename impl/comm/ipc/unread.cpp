@@ -1,0 +1,25 @@
+#include "comm/ipc/unread.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardrec::comm::ipc {
+
+void Unread::add(std::unique_ptr<Acknowledgements> acknowledgements, std::vector<Bodies> bodies) {
+  ended_.push_back({.acknowledgements = std::move(acknowledgements), .bodies = std::move(bodies)});
+}
+
+bool Unread::is_read(Ended& ended, const Bodies& bodies) const {
+  return ended.acknowledgements->receive_if_there(bodies.sequence) &&
+         std::all_of(bodies.peers.begin(), bodies.peers.end(),
+                     [&](size_t peer) { return links_->has_copied(peer); });
+}
+
+void Unread::let_go_of_read() {
+  for (Ended& ended : ended_) {
+    std::erase_if(ended.bodies, [&](const Bodies& bodies) { return is_read(ended, bodies); });
+  }
+  std::erase_if(ended_, [](const Ended& ended) { return ended.bodies.empty(); });
+}
+
+}  // namespace shardrec::comm::ipc

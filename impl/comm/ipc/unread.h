@@ -1,0 +1,48 @@
+// Bodies that peers may still copy when the channel that they went by has ended: their memory is written again by nobody
+// before.
+//
+// Thread rule: that of the back end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/bodies/shared_memory.h"
+#include "comm/ipc/acknowledgements.h"
+#include "comm/ipc/links.h"
+
+namespace shardrec::comm::ipc {
+
+class Unread {
+ public:
+  // What was sent in an exchange: the memory that it lies in, each once, and the peers that it is for.
+  struct Bodies {
+    uint64_t sequence = 0;
+    std::vector<std::shared_ptr<SharedMemory>> from;
+    std::vector<size_t> peers;
+    void clear() noexcept {
+      from.clear();
+      peers.clear();
+    }
+  };
+
+  explicit Unread(std::shared_ptr<Links> links) : links_(std::move(links)) {}
+
+  // Of a channel that ends.
+  void add(std::unique_ptr<Acknowledgements> acknowledgements, std::vector<Bodies> bodies);
+  // Lets go of what has been copied. Does not block.
+  void let_go_of_read();
+
+ private:
+  struct Ended {
+    std::unique_ptr<Acknowledgements> acknowledgements;
+    std::vector<Bodies> bodies;
+  };
+  bool is_read(Ended& ended, const Bodies& bodies) const;
+
+  const std::shared_ptr<Links> links_;
+  std::vector<Ended> ended_;
+};
+
+}  // namespace shardrec::comm::ipc
