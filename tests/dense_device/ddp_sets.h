@@ -206,31 +206,38 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
+inline Outcome nothing_yet(const Job& job) {
+  const auto ranks = static_cast<size_t>(job.ranks);
+  return {std::vector<Bytes>(ranks), std::vector<Bytes>(ranks), std::vector<int64_t>(ranks)};
+}
+
+// As a rank of the job; sets what becomes of it.
+inline void take_part(const Job& job, Communicator& communicator, bool on_device,
+                      Outcome& outcome) {
+  const int rank = communicator.rank();
+  Place place(on_device ? rank % 2 : -1);
+  Model model(place, rank, job.dtype);
+  DdpOptions options = job.options;
+  options.caller_stream = place.stream_number();
+  Ddp ddp(borrow(communicator), options);
+  model.add_to(ddp);
+  if (job.optimizer) ddp.set_optimizer(*job.optimizer);
+  ddp.commit();
+  job.body(communicator, ddp, model);
+  ddp.check_equal();
+  const auto r = static_cast<size_t>(rank);
+  for (const BucketStatistics& bucket : ddp.reducer().statistics().buckets) {
+    outcome.saturated[r] += bucket.saturated;
+  }
+  outcome.gradients[r] = model.all_gradients();
+  outcome.values[r] = model.all_values();
+}
+
 // way: none: on the CPU.
 inline Outcome run(const Job& job, std::optional<Way> way) {
-  const auto ranks = static_cast<size_t>(job.ranks);
-  Outcome outcome{std::vector<Bytes>(ranks), std::vector<Bytes>(ranks),
-                  std::vector<int64_t>(ranks)};
+  Outcome outcome = nothing_yet(job);
   expect_none(run(way.value_or(Way::kShared), job.ranks, [&](Communicator& communicator) {
-    const int rank = communicator.rank();
-    Place place(way ? rank % 2 : -1);
-    Model model(place, rank, job.dtype);
-    DdpOptions options = job.options;
-    options.caller_stream = place.stream_number();
-    {
-      Ddp ddp(borrow(communicator), options);
-      model.add_to(ddp);
-      if (job.optimizer) ddp.set_optimizer(*job.optimizer);
-      ddp.commit();
-      job.body(communicator, ddp, model);
-      ddp.check_equal();
-      const auto r = static_cast<size_t>(rank);
-      for (const BucketStatistics& bucket : ddp.reducer().statistics().buckets) {
-        outcome.saturated[r] += bucket.saturated;
-      }
-      outcome.gradients[r] = model.all_gradients();
-      outcome.values[r] = model.all_values();
-    }
+    take_part(job, communicator, way.has_value(), outcome);
   }));
   return outcome;
 }

@@ -169,6 +169,10 @@ static int make_tables(group *me) {
   shardrec_options *options = NULL;
   TRY(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 1));
+  const char *devices = getenv("SHARDREC_TEST_DEVICES"); /* tables are on one of so many */
+  if (devices != NULL) {
+    TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_DEVICE, me->rank % atoi(devices)));
+  }
   enter(me, "collection", 0);
   const int created = create_collections(me, options);
   shardrec_options_destroy(&options);

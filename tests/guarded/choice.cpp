@@ -14,14 +14,23 @@
 #include "comm/communicator.h"
 #include "compute/backends/registry.h"
 #include "compute/cuda/host/plugin.h"
+#include "compute/cuda/host/sharing.h"
 #include "guarded/backend.h"
 
 namespace shardrec::test {
 namespace {
 
+// Of ranks in several processes, each begins with another one.
+int32_t first_device() {
+  for (const char* const variable : {"RANK", "OMPI_COMM_WORLD_RANK"}) {
+    if (const char* const rank = std::getenv(variable)) return std::atoi(rank);
+  }
+  return 0;
+}
+
 // Devices in turn.
 std::unique_ptr<compute::Backend> next_device(const compute::BackendOptions& options) {
-  static std::atomic<int32_t> made{0};
+  static std::atomic<int32_t> made{first_device()};
   int32_t devices = 0;
   compute::cuda::host::require(compute::cuda::host::table().count_devices(&devices),
                                "count its devices");
@@ -65,15 +74,33 @@ class NothingFoundInNccl final : public ::testing::Environment {
   }
 };
 
+// Whether devices of processes were read by each other, when the tests have ended.
+class BytesOfProcesses final : public ::testing::Environment {
+ public:
+  explicit BytesOfProcesses(bool expected) : expected_(expected) {}
+  void TearDown() override {
+    EXPECT_EQ(compute::cuda::host::bytes_from_processes() > 0, expected_)
+        << compute::cuda::host::bytes_from_processes() << " bytes";
+  }
+
+ private:
+  bool expected_;
+};
+
 // SHARDREC_TEST_BODIES=nccl: what goes between the devices of ranks goes by NCCL, whatever the engine; engine: it does so
-// because of the engine.
+// because of the engine. ipc: processes read each other's devices; hosts: they do not.
 const bool by_nccl = [] {
   const char* name = std::getenv("SHARDREC_TEST_BODIES");
   if (name == nullptr) return false;
+  if (std::strcmp(name, "ipc") == 0 || std::strcmp(name, "hosts") == 0) {
+    ::testing::AddGlobalTestEnvironment(new BytesOfProcesses(name[0] == 'i'));  // gtest's
+    return false;
+  }
   if (std::strcmp(name, "nccl") == 0) {
     comm::set_default_device_bodies(comm::DeviceBodies::kNccl);
   } else if (std::strcmp(name, "engine") != 0) {
-    std::fprintf(stderr, "SHARDREC_TEST_BODIES=%s: nccl and engine are accepted\n", name);
+    std::fprintf(stderr, "SHARDREC_TEST_BODIES=%s: nccl, engine, ipc and hosts are accepted\n",
+                 name);
     std::exit(2);
   }
   ::testing::AddGlobalTestEnvironment(new NothingFoundInNccl);  // gtest's

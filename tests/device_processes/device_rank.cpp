@@ -1,0 +1,165 @@
+// One rank of a job whose ranks are processes with a device each: device_rank ENGINE [options of GoogleTest]. Sets of
+// DDP parameters have the bits of threads on the CPU, whatever carries their messages.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "comm/collective/collectives.h"
+#include "comm/engines/engine.h"
+#include "compute/cuda/host/sharing.h"
+#include "dense_device/ddp_sets.h"
+#include "simt/control.h"
+
+namespace shardrec::dense {
+namespace {
+
+using namespace sets;
+
+// All ranks of the job.
+std::shared_ptr<Communicator> everyone;
+
+// The devices of this rank refuse to be opened: SHARDREC_TEST_WITHOUT_IPC.
+const char* const without_ipc = std::getenv("SHARDREC_TEST_WITHOUT_IPC");
+
+bool goes_by_ipc() {
+  if (without_ipc != nullptr) return false;
+  const char* const wanted = std::getenv("SHARDREC_DEVICE_IPC");
+  return wanted == nullptr || std::strcmp(wanted, "0") != 0;
+}
+
+// The first ranks of the job take part; each compares what is its own.
+void expect_as_threads(const Job& job) {
+  if (job.ranks > everyone->size()) return;
+  SCOPED_TRACE(testing::Message() << job.ranks << " ranks, " << core::dtype_name(job.dtype));
+  const int rank = everyone->rank();
+  const bool takes_part = rank < job.ranks;
+  const auto group = everyone->split(takes_part ? 0 : 1, 0);
+  if (takes_part) {
+    const int64_t before = compute::cuda::host::bytes_from_processes();
+    Outcome outcome = nothing_yet(job);
+    take_part(job, *group, true, outcome);
+    const auto r = static_cast<size_t>(rank);
+    const Outcome expected = run(job, {});
+    EXPECT_TRUE(outcome.gradients[r] == expected.gradients[r]);
+    EXPECT_TRUE(outcome.values[r] == expected.values[r]);
+    EXPECT_EQ(outcome.saturated[r], expected.saturated[r]);
+    EXPECT_EQ(compute::cuda::host::bytes_from_processes() > before, goes_by_ipc());
+  }
+  group->leave();
+}
+
+TEST(DdpBetweenProcesses, AnyWorldHasTheBitsOfThreads) {
+  for (const int ranks : {2, 3, 4}) {
+    Job job{.ranks = ranks, .body = two_steps};
+    expect_as_threads(job);
+    job.options.reducer.average = false;
+    job.options.reducer.factor = 0.3;
+    expect_as_threads(job);
+  }
+}
+
+TEST(DdpBetweenProcesses, OtherDtypesAndWiresHaveTheBitsOfThreads) {
+  for (const shardrec_dtype dtype : {SHARDREC_FLOAT64, SHARDREC_BFLOAT16}) {
+    expect_as_threads({.ranks = 3, .dtype = dtype, .body = two_steps});
+  }
+  Job job{.ranks = 4, .body = [](Communicator&, Ddp& ddp, Model& model) {
+            take_step(ddp, model, 0, 80000);
+            take_step(ddp, model, 1, 80000);
+          }};
+  job.options.reducer.wire = SHARDREC_FLOAT16;
+  job.options.reducer.average = false;
+  job.options.reducer.factor = 3;
+  expect_as_threads(job);
+}
+
+TEST(DdpBetweenProcesses, UnusedParametersAndRanksThatHaveJoinedAreAsThoseOfThreads) {
+  Job job{.ranks = 3, .body = [](Communicator& communicator, Ddp& ddp, Model& model) {
+            for (size_t p = 0; p < model.size(); ++p) model.write_gradient(p, 9, 1);
+            take_step(ddp, model, 1, 1, true,
+                      [&](size_t p) { return p != 1 && (p != 4 || communicator.rank() == 0); });
+          }};
+  job.options.reducer.unused = Unused::kZero;
+  expect_as_threads(job);
+  job = {.ranks = 3, .body = [](Communicator& communicator, Ddp& ddp, Model& model) {
+           for (int step = 0; step <= communicator.rank(); ++step) take_step(ddp, model, step);
+           ddp.join();
+         }};
+  job.options.reducer.divide_by_live = true;
+  expect_as_threads(job);
+}
+
+TEST(DdpBetweenProcesses, OptimizersStepAsThoseOfThreads) {
+  expect_as_threads({.ranks = 2,
+                     .optimizer = plan::Optimizer{.kind = SHARDREC_OPTIMIZER_ADAM},
+                     .body = [](Communicator&, Ddp& ddp, Model& model) {
+                       for (int step = 0; step < 3; ++step) {
+                         take_step(ddp, model, step);
+                         ddp.step();
+                       }
+                     }});
+}
+
+// Several sets of one group: what went by a set that has ended is not written by another.
+TEST(DdpBetweenProcesses, SetsFollowEachOther) {
+  for (int time = 0; time < 3; ++time) expect_as_threads({.ranks = 2, .body = two_steps});
+}
+
+// What peers had open they have closed.
+void expect_nothing_left() {
+  EXPECT_EQ(test::of_plugin<int64_t()>("simt_live_allocations")(), 0);
+  EXPECT_EQ(test::of_plugin<int64_t()>("simt_live_handles")(), 0);
+}
+
+TEST(DdpBetweenProcesses, NothingIsLeft) { expect_nothing_left(); }
+
+// Of the ranks but one nothing is printed but what went wrong.
+class Complaints : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    std::fprintf(stderr, "rank %d: %s:%d: %s\n", everyone->rank(),
+                 result.file_name() == nullptr ? "" : result.file_name(), result.line_number(),
+                 result.message());
+  }
+};
+
+int run_tests(const std::string& engine) {
+  everyone = comm::connect_from_environment({.engine = engine, .seconds = 60});
+  if (without_ipc != nullptr && std::atoi(without_ipc) == everyone->rank()) {
+    setenv("SHARDREC_SIMT_IPC", "0", 1);  // which the plug-in reads when it is loaded
+  }
+  everyone->set_deadlines({.step = 60, .setup = 60, .warn = 30});
+  if (everyone->rank() != 0) {
+    GTEST_FLAG_SET(output, "");
+    testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new Complaints);
+  }
+  const int status = RUN_ALL_TESTS();
+  comm::Collectives(everyone->open_channel(comm::Purpose::kControl), everyone->rank(),
+                    everyone->size())
+      .barrier({.name = "end", .kind = 1});
+  everyone->leave();
+  everyone.reset();
+  return status;
+}
+
+}  // namespace
+}  // namespace shardrec::dense
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: device_rank ENGINE\n");
+    return 2;
+  }
+  try {
+    return shardrec::dense::run_tests(argv[1]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "device_rank: %s\n", error.what());
+    return 1;
+  }
+}
