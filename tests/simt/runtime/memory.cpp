@@ -64,11 +64,21 @@ struct PinnedBlock {
   size_t bytes = 0;
 };
 
+// Addresses, counted from the first one of all.
+struct Area {
+  size_t begin = 0;
+  size_t used = 0;    // that were ever handed out, from the first on; whole large pages
+  size_t cursor = 0;  // where the next block is looked for
+
+  size_t end() const { return begin + used; }
+};
+
 struct State {
   QuietMutex mutex;
   uintptr_t first = 0;
-  size_t used = 0;    // addresses that were ever handed out, from the first on; whole large pages
-  size_t cursor = 0;  // where the next block is looked for
+  // Blocks in files have an area of their own: among others they would split large pages.
+  Area area;
+  Area of_files{.begin = kAddresses / 2};
   int openings = 0;
   DeviceBlocks blocks;
   std::map<uintptr_t, PinnedBlock> pinned;
@@ -109,6 +119,17 @@ size_t gap_from(const State& state, size_t from, size_t bytes) {
   return at;
 }
 
+size_t find_addresses(const State& state, Area& area, size_t bytes) {
+  if (area.cursor > kAddressesBeforeReuse) area.cursor = 0;
+  return gap_from(state, area.begin + area.cursor, bytes);
+}
+
+void protect_all(const State& state, bool open) {
+  for (const Area* area : {&state.area, &state.of_files}) {
+    protect(state.first + area->begin, area->used, open);
+  }
+}
+
 bool has_addresses(State& state) {
   if (state.first != 0) return true;
   void* addresses = mmap(nullptr, kAddresses + kLargePage, PROT_NONE,
@@ -121,10 +142,10 @@ bool has_addresses(State& state) {
 
 // Makes addresses a block's. Those of an earlier block are mapped anew: to the thread sanitizer, nobody
 // has touched them.
-bool take_addresses(State& state, size_t at, size_t bytes) {
-  if (at < state.used) {
+bool take_addresses(State& state, Area& area, size_t at, size_t bytes) {
+  if (at < area.end()) {
     void* again = bytes_at(state.first + at);
-    const size_t old = std::min(bytes, state.used - at);
+    const size_t old = std::min(bytes, area.end() - at);
     const int protection = state.openings != 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
     if (kThreadSanitizer &&
         mmap(again, old, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
@@ -133,10 +154,11 @@ bool take_addresses(State& state, size_t at, size_t bytes) {
     }
     if (kThreadSanitizer) madvise(again, old, MADV_HUGEPAGE);
   }
-  if (const size_t end = rounded_up(at + bytes, kLargePage); end > state.used) {
-    if (state.openings != 0) protect(state.first + state.used, end - state.used, true);
-    poison(bytes_at(state.first + state.used), end - state.used);
-    state.used = end;
+  if (const size_t end = rounded_up(at + bytes, kLargePage); end > area.end()) {
+    const uintptr_t fresh = state.first + area.end();
+    if (state.openings != 0) protect(fresh, end - area.end(), true);
+    poison(bytes_at(fresh), end - area.end());
+    area.used = end - area.begin;
   }
   return true;
 }
@@ -264,8 +286,8 @@ void* reserve_device_memory(int device, size_t bytes, MemoryKind kind) noexcept 
   if (bytes > memory_of_device() - state.used_by_device[device]) return nullptr;
   const DeviceBlock block{.kind = kind, .device = device, .bytes = bytes};
   if (!has_addresses(state)) return nullptr;
-  if (state.cursor > kAddressesBeforeReuse) state.cursor = 0;
-  const size_t at = gap_from(state, state.cursor, block.pages());
+  Area& area = kind == MemoryKind::kDevice ? state.of_files : state.area;
+  const size_t at = find_addresses(state, area, block.pages());
   if (kAddresses - at < block.pages()) return nullptr;
   const uintptr_t pages = state.first + at;
   try {
@@ -274,13 +296,13 @@ void* reserve_device_memory(int device, size_t bytes, MemoryKind kind) noexcept 
     return nullptr;
   }
   DeviceBlock& placed = state.blocks[pages];
-  if (!take_addresses(state, at, block.pages()) ||
+  if (!take_addresses(state, area, at, block.pages()) ||
       (kind == MemoryKind::kDevice &&
        !put_in_file(state, pages, placed, make_file(block.pages() + sizeof(Openers))))) {
     state.blocks.erase(pages);
     return nullptr;
   }
-  state.cursor = at + block.pages();
+  area.cursor = at + block.pages() - area.begin;
   state.used_by_device[device] += bytes;
   ++state.live;
   return bytes_at(pages + kBefore);
@@ -360,7 +382,8 @@ void* open_device_memory(int device, const FileHandle& handle) noexcept {
                           .inode = handle.inode,
                           .times_opened = 1};
   if (!has_addresses(state)) return nullptr;
-  const size_t at = gap_from(state, state.cursor, block.pages());
+  Area& area = state.of_files;
+  const size_t at = find_addresses(state, area, block.pages());
   if (kAddresses - at < block.pages()) return nullptr;
   const uintptr_t pages = state.first + at;
   try {
@@ -369,14 +392,14 @@ void* open_device_memory(int device, const FileHandle& handle) noexcept {
     return nullptr;
   }
   DeviceBlock& placed = state.blocks[pages];
-  if (!take_addresses(state, at, block.pages()) ||
+  if (!take_addresses(state, area, at, block.pages()) ||
       !put_in_file(state, pages, placed, open_file(handle, kFiles)) ||
       !set_opener(*placed.openers, 0, getpid())) {
     take_from_file(state, pages, placed);
     state.blocks.erase(pages);
     return nullptr;
   }
-  state.cursor = at + block.pages();
+  area.cursor = at + block.pages() - area.begin;
   ++state.live;
   unpoison(bytes_at(pages + kBefore), block.bytes);
   return bytes_at(pages + kBefore);
@@ -415,7 +438,7 @@ void UseOfOpened::add(int uses) const noexcept {
 DeviceAccess::DeviceAccess() noexcept {
   State& state = memory();
   const QuietLock lock(state.mutex);
-  if (state.openings++ == 0) protect(state.first, state.used, true);
+  if (state.openings++ == 0) protect_all(state, true);
 }
 
 DeviceAccess::~DeviceAccess() {
@@ -425,7 +448,7 @@ DeviceAccess::~DeviceAccess() {
   for (const auto& [pages, block] : state.blocks) {
     if (block.prepared) check_around(pages, block);
   }
-  protect(state.first, state.used, false);
+  protect_all(state, false);
 }
 
 void* allocate_pinned_memory(size_t bytes) noexcept {
