@@ -10,9 +10,12 @@
 
 #include "comm/collective/collectives.h"
 #include "comm/engines/engine.h"
+#include "comm/ipc/carrier.h"
+#include "compute/cuda/backend.h"
 #include "compute/cuda/host/sharing.h"
+#include "core/threads.h"
 #include "dense_device/ddp_sets.h"
-#include "simt/control.h"
+#include "support/eventually.h"
 
 namespace shardrec::dense {
 namespace {
@@ -108,13 +111,123 @@ TEST(DdpBetweenProcesses, SetsFollowEachOther) {
   for (int time = 0; time < 3; ++time) expect_as_threads({.ranks = 2, .body = two_steps});
 }
 
-// What peers had open they have closed.
-void expect_nothing_left() {
-  EXPECT_EQ(test::of_plugin<int64_t()>("simt_live_allocations")(), 0);
-  EXPECT_EQ(test::of_plugin<int64_t()>("simt_live_handles")(), 0);
+// Two ranks with a device each, and messages of one byte over and over.
+class TwoRanks {
+ public:
+  static constexpr size_t kBytes = 4096;
+
+  explicit TwoRanks(std::shared_ptr<Communicator> group)
+      : group_(std::move(group)),
+        backend_(compute::cuda::make_cuda_backend(
+            {.threads = threads_, .device = group_->rank() % 2, .wait = {}})),
+        carrier_(comm::ipc::make_carrier(*backend_, group_, nullptr)),
+        control_(group_->open_channel(comm::Purpose::kControl), group_->rank(), group_->size()) {
+    carrier_->connect(control_);
+  }
+  ~TwoRanks() { backend_->wait(); }
+  TwoRanks(const TwoRanks&) = delete;
+  TwoRanks& operator=(const TwoRanks&) = delete;
+
+  std::shared_ptr<comm::Channel> open_channel() {
+    return carrier_->over(group_->open_channel(comm::Purpose::kDense), comm::Purpose::kDense);
+  }
+  void barrier() { control_.barrier({.name = "barrier", .kind = 1}); }
+  comm::Ticket post(comm::Channel& channel, char letter) {
+    const auto buffer = carrier_->make_buffer();
+    std::byte* const at = buffer->resize(kBytes);
+    const Bytes letters(kBytes, static_cast<std::byte>(letter));
+    backend_->transfer().copy(at, letters.data(), kBytes);
+    buffer->publish(at, at + kBytes);
+    carrier_->finish_writing();
+    std::array<comm::ConstBytes, 2> messages;
+    messages[static_cast<size_t>(1 - group_->rank())] = buffer->host(at, at + kBytes);
+    const comm::Ticket ticket = channel.post(kLetters, messages, buffer->keep_alive());
+    backend_->wait();
+    return ticket;
+  }
+  Bytes receive(comm::Channel& channel, comm::Ticket ticket) {
+    std::array<comm::ConstBytes, 2> messages;
+    channel.receive(ticket, messages);
+    const auto received = carrier_->make_received();
+    const comm::ConstBytes body = received->open(messages)[static_cast<size_t>(1 - group_->rank())];
+    Bytes letters(body.size());
+    backend_->transfer().copy(letters.data(), body.data(), body.size());
+    carrier_->finish_reading();
+    backend_->wait();
+    channel.release(ticket);
+    return letters;
+  }
+
+ private:
+  static constexpr comm::Operation kLetters{.name = "letters", .kind = 1};
+
+  std::shared_ptr<Communicator> group_;
+  core::Threads threads_{1};
+  std::unique_ptr<compute::Backend> backend_;
+  std::unique_ptr<comm::BodyCarrier> carrier_;
+  comm::Collectives control_;
+};
+
+Bytes letters_of(char letter) { return Bytes(TwoRanks::kBytes, static_cast<std::byte>(letter)); }
+
+// One rank is done with a channel, and writes in another one, before the other rank has read what went by the first.
+TEST(BodiesBetweenProcesses, ThoseOfAChannelThatHasEndedAreNotWrittenAgainBeforeTheyAreRead) {
+  const int rank = everyone->rank();
+  const auto group = everyone->split(rank < 2 ? 0 : 1, 0);
+  if (rank < 2) {
+    TwoRanks ranks(group);
+    auto first = ranks.open_channel();
+    const auto second = ranks.open_channel();
+    const comm::Ticket of_first = ranks.post(*first, 'a');
+    if (rank == 0) {
+      EXPECT_EQ(ranks.receive(*first, of_first), letters_of('a'));
+      first.reset();
+    }
+    const comm::Ticket of_second = ranks.post(*second, 'b');
+    ranks.barrier();
+    if (rank == 1) {
+      EXPECT_EQ(ranks.receive(*first, of_first), letters_of('a'));
+    }
+    EXPECT_EQ(ranks.receive(*second, of_second), letters_of('b'));
+    second->reclaim(of_second);
+    ranks.barrier();
+  }
+  group->leave();
 }
 
-TEST(DdpBetweenProcesses, NothingIsLeft) { expect_nothing_left(); }
+// A rank writes into its memory again when the other one has read what it had there before.
+TEST(BodiesBetweenProcesses, AreNotWrittenAgainBeforeTheyAreReclaimed) {
+  const int rank = everyone->rank();
+  const auto group = everyone->split(rank < 2 ? 0 : 1, 0);
+  if (rank < 2) {
+    TwoRanks ranks(group);
+    const auto first = ranks.open_channel();
+    const auto second = ranks.open_channel();
+    const comm::Ticket of_first = ranks.post(*first, 'a');
+    if (rank == 0) {
+      EXPECT_EQ(ranks.receive(*first, of_first), letters_of('a'));
+      first->reclaim(of_first);
+    }
+    const comm::Ticket of_second = ranks.post(*second, 'b');
+    if (rank == 1) {  // rank 0 has come here only where it has not waited
+      (void)test::eventually([&] { return second->has_arrived(of_second); }, 0.05);
+      EXPECT_EQ(ranks.receive(*first, of_first), letters_of('a'));
+    }
+    EXPECT_EQ(ranks.receive(*second, of_second), letters_of('b'));
+    ranks.barrier();
+  }
+  group->leave();
+}
+
+// What peers had open they have closed.
+void expect_nothing_left() {
+  for (const char* const count : {"simt_live_allocations", "simt_live_handles"}) {
+    EXPECT_TRUE(test::eventually([&] { return test::of_plugin<int64_t()>(count)() == 0; }))
+        << count;
+  }
+}
+
+TEST(WhatProcessesShare, IsGivenBack) { expect_nothing_left(); }
 
 // Of the ranks but one nothing is printed but what went wrong.
 class Complaints : public testing::EmptyTestEventListener {
