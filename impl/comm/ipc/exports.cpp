@@ -77,7 +77,7 @@ Exports::~Exports() {
       kept().ends.emplace_back();
       kept().ends.back() = std::move(ends_);
     } catch (...) {  // without memory to keep it in, it is kept as well
-      (void)ends_.release();
+      [[maybe_unused]] const Ends* const for_ever = ends_.release();
     }
   }
   destroy_closed();

@@ -37,8 +37,7 @@ std::vector<T> gather(Collectives &collectives, const T &mine) {
   for (const ConstBytes message :
        collectives.all_gather(kConnect, std::as_bytes(std::span(&mine, 1)))) {
     if (message.size() != sizeof(T)) {
-      core::fail(SHARDREC_CORRUPT_DATA,
-                 "a rank connects its device in another way");
+      core::fail(SHARDREC_CORRUPT_DATA, "a rank connects its device in another way");
     }
     std::memcpy(&all.emplace_back(), message.data(), sizeof(T));
   }
@@ -49,14 +48,13 @@ std::vector<T> gather(Collectives &collectives, const T &mine) {
 bool may_all_share(const std::vector<Whereabouts> &ranks) {
   for (size_t one = 0; one < ranks.size(); ++one) {
     for (size_t other = one + 1; other < ranks.size(); ++other) {
-      if (!may_share(ranks[one], ranks[other]))
-        return false;
+      if (!may_share(ranks[one], ranks[other])) return false;
     }
   }
   return true;
 }
 
-} // namespace
+}  // namespace
 
 // What a rank offers to all others.
 struct Links::Hello {
@@ -65,24 +63,26 @@ struct Links::Hello {
   shardrec_cuda_handle written{};
   shardrec_cuda_handle copied{};
   Place token_at;
-  uint64_t token = 0; // that lies there
+  uint64_t token = 0;  // that lies there
 };
 
 Links::Links(std::shared_ptr<Communicator> communicator, int32_t device,
              compute::BookedBytes booked, bool wanted)
-    : communicator_(std::move(communicator)), device_(device),
-      booked_(std::move(booked)), wanted_(wanted), copies_(device),
-      marks_(copies_, false), announcements_(device),
+    : communicator_(std::move(communicator)),
+      device_(device),
+      booked_(std::move(booked)),
+      wanted_(wanted),
+      copies_(device),
+      marks_(copies_, false),
+      announcements_(device),
       follows_(announcements_, false) {}
 
 Links::~Links() { close_all(); }
 
 void Links::connect(Collectives &collectives) {
-  const auto ranks =
-      gather(collectives, wanted_ ? whereabouts() : Whereabouts{});
-  if (!may_all_share(ranks))
-    return;
-  std::string why; // this rank cannot
+  const auto ranks = gather(collectives, wanted_ ? whereabouts() : Whereabouts{});
+  if (!may_all_share(ranks)) return;
+  std::string why;  // this rank cannot
   const auto attempt = [&](const auto &work) {
     try {
       work();
@@ -93,29 +93,21 @@ void Links::connect(Collectives &collectives) {
   Hello hello;
   attempt([&] { offer(ranks, hello); });
   const auto hellos = gather(collectives, hello);
-  const bool offered =
-      std::all_of(hellos.begin(), hellos.end(),
-                  [](const Hello &each) { return each.is_offered != 0; });
-  if (offered)
-    attempt([&] { open_all(hellos); });
+  const bool offered = std::all_of(hellos.begin(), hellos.end(),
+                                   [](const Hello &each) { return each.is_offered != 0; });
+  if (offered) attempt([&] { open_all(hellos); });
   // Behind this nobody opens anything of the others for the first time, nor
   // reads a token.
-  const auto opened =
-      gather(collectives, uint32_t{offered && why.empty() ? 1U : 0U});
+  const auto opened = gather(collectives, uint32_t{offered && why.empty() ? 1U : 0U});
   connected_ = std::find(opened.begin(), opened.end(), 0U) == opened.end();
-  core::log(
-      SHARDREC_LOG_INFO, rank(),
-      connected_
-          ? std::string("what goes from device to device goes by CUDA IPC")
-          : core::sentence(
-                "what goes from device to device goes through the hosts",
-                why.empty() ? "" : ": ", why));
-  if (connected_)
-    return;
+  core::log(SHARDREC_LOG_INFO, rank(),
+            connected_ ? std::string("what goes from device to device goes by CUDA IPC")
+                       : core::sentence("what goes from device to device goes through the hosts",
+                                        why.empty() ? "" : ": ", why));
+  if (connected_) return;
   close_all();
   collectives.barrier(kConnect);
-  if (exports_ != nullptr)
-    exports_->forget_peers();
+  if (exports_ != nullptr) exports_->forget_peers();
   exports_.reset();
 }
 
@@ -138,14 +130,12 @@ void Links::offer(const std::vector<Whereabouts> &ranks, Hello &hello) {
 void Links::open_all(const std::vector<Hello> &hellos) {
   peers_.resize(hellos.size());
   for (size_t rank = 0; rank < hellos.size(); ++rank) {
-    if (rank == static_cast<size_t>(communicator_->rank()))
-      continue;
+    if (rank == static_cast<size_t>(communicator_->rank())) continue;
     const Hello &hello = hellos[rank];
-    peers_[rank] = std::make_unique<Peer>(
-        Peer{.words = ClosedWords(hello.words, hellos.size()),
-             .written = {},
-             .copied = {},
-             .blocks = {}});
+    peers_[rank] = std::make_unique<Peer>(Peer{.words = ClosedWords(hello.words, hellos.size()),
+                                               .written = {},
+                                               .copied = {},
+                                               .blocks = {}});
     peers_[rank]->written.emplace(device_, hello.written);
     peers_[rank]->copied.emplace(device_, hello.copied);
     read_token(rank, hello);
@@ -154,18 +144,16 @@ void Links::open_all(const std::vector<Hello> &hellos) {
 
 // Copies as messages are copied, and looks what has come.
 void Links::read_token(size_t peer, const Hello &hello) {
-  const auto own = host::make_memory(
-      std::shared_ptr<host::Stream>(std::shared_ptr<host::Stream>(), &copies_));
+  const auto own =
+      host::make_memory(std::shared_ptr<host::Stream>(std::shared_ptr<host::Stream>(), &copies_));
   const auto block = own->allocate(sizeof hello.token);
   const host::PinnedMemory read(sizeof hello.token);
-  copies_.copy(block->data, open(peer, hello.token_at, sizeof hello.token),
-               sizeof hello.token);
+  copies_.copy(block->data, open(peer, hello.token_at, sizeof hello.token), sizeof hello.token);
   copies_.copy(read.data(), block->data, sizeof hello.token);
   copies_.wait();
   if (std::memcmp(read.data(), &hello.token, sizeof hello.token) != 0) {
     core::fail(SHARDREC_DEVICE_ERROR,
-               core::sentence("the memory of rank ", peer,
-                              " has other contents here"));
+               core::sentence("the memory of rank ", peer, " has other contents here"));
   }
 }
 
@@ -174,8 +162,7 @@ const std::byte *Links::open(size_t peer, const Place &place, uint64_t bytes) {
   auto found = blocks.find(place.block);
   if (found == blocks.end()) {
     found = blocks
-                .emplace(std::piecewise_construct,
-                         std::forward_as_tuple(place.block),
+                .emplace(std::piecewise_construct, std::forward_as_tuple(place.block),
                          std::forward_as_tuple(device_, place))
                 .first;
   }
@@ -195,8 +182,7 @@ void Links::tell_written(const compute::Mark &mark) {
   exports_->written().record(announcements_);
 }
 
-void Links::wait(const host::OpenedEvent &event, size_t peer,
-                 const Site &site) {
+void Links::wait(const host::OpenedEvent &event, size_t peer, const Site &site) {
   const auto begin = Clock::now();
   const double seconds = communicator_->deadlines().step;
   const auto fail = [&](Cause cause, int rank) {
@@ -212,12 +198,9 @@ void Links::wait(const host::OpenedEvent &event, size_t peer,
   while (!event.is_over()) {
     communicator_->check_before(site.operation);
     const auto now = Clock::now();
-    const int departed =
-        now > begin + kDeparted ? communicator_->departed_rank() : -1;
-    if (departed >= 0)
-      fail(Cause::kAbandoned, departed);
-    if (now > after(begin, seconds))
-      fail(Cause::kDeviceLate, static_cast<int>(peer));
+    const int departed = now > begin + kDeparted ? communicator_->departed_rank() : -1;
+    if (departed >= 0) fail(Cause::kAbandoned, departed);
+    if (now > after(begin, seconds)) fail(Cause::kDeviceLate, static_cast<int>(peer));
     if (++looks < kLooksBeforeSleep) {
       std::this_thread::yield();
       continue;
@@ -231,12 +214,10 @@ void Links::wait(const host::OpenedEvent &event, size_t peer,
 void Links::close_all() noexcept {
   try {
     copies_.wait();
-  } catch (
-      const core::Error &) { // the device has failed: it does no work any more
+  } catch (const core::Error &) {  // the device has failed: it does no work any more
   }
   for (const auto &peer : peers_) {
-    if (peer == nullptr)
-      continue;
+    if (peer == nullptr) continue;
     peer->blocks.clear();
     peer->written.reset();
     peer->copied.reset();
@@ -245,4 +226,4 @@ void Links::close_all() noexcept {
   peers_.clear();
 }
 
-} // namespace shardrec::comm::ipc
+}  // namespace shardrec::comm::ipc
