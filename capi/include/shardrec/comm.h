@@ -50,7 +50,8 @@ typedef enum shardrec_comm_property {
   SHARDREC_COMM_WARN_SECONDS = 3, /* f64, > 0; a wait this long logs the late rank; default 30 */
   SHARDREC_COMM_NCCL = 4, /* f64, 0 or 1; 1: NCCL carries what collections made from now on send between
                              devices of ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0:
-                             ranks of one process read each other's memory, others send through hosts.
+                             ranks of one process read each other's memory, processes of one machine
+                             copy from each other's devices where they can, others send through hosts.
                              Meshes and what is split from a communicator have it as it is then */
   SHARDREC_COMM_PROPERTY_FORCE_32 = 0x7fffffff
 } shardrec_comm_property;

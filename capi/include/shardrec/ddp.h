@@ -20,7 +20,8 @@
  * Devices: all parameters of a set are on the CPU or on one CUDA device, the same kind on all ranks.
  * On a device, gradients are read behind what the caller's stream (option STREAM; of a stack: its own)
  * holds when they are marked, sums have the bits of the CPU's, and nothing is copied to the host but
- * between processes whose engine is not nccl; wait returns when gradients are written. What else is done
+ * between processes whose engine is not nccl and which do not read each other's devices (capi/GPU.md); wait
+ * returns when gradients are written. What else is done
  * to them is enqueued: behind what the stream holds, before what the caller puts there next.
  * commit, broadcast, join, check_equal and checkpoints copy values and states through the host; a
  * checkpoint inside a step is INVALID_STATE there.

@@ -1,11 +1,12 @@
 // How the bodies of messages come from the rank whose operations write them to those whose operations read
 // them. A message is a head (sizes, verdicts, records of blocks), which hosts write and read, and behind it a
 // body (ids, rows), which only operations of back ends do. Channels carry heads, and have room for the bodies;
-// a carrier moves those, in one of four ways:
+// a carrier moves those, in one of five ways:
 //
 //   in place   bodies are in the host's memory, which is the back end's too: channels carry them (the CPU)
 //   copied     they are copied to the host to be sent, and back when they have come (a device, among processes)
 //   shared     they stay on the device where they were written, and ranks of the process read them there
+//   by IPC     they are copied from device to device between processes of one machine (comm/ipc)
 //   by NCCL    they go from device to device, whatever process a rank is in (comm/nccl)
 //
 // The life of a body: room for it (MessageBuffer::resize), operations that write it are called, publish(),

@@ -623,7 +623,7 @@ pub const SHARDREC_COMM_STEP_SECONDS: shardrec_comm_property = shardrec_comm_pro
 pub const SHARDREC_COMM_SETUP_SECONDS: shardrec_comm_property = shardrec_comm_property(2);
 /// f64, \> 0; a wait this long logs the late rank; default 30
 pub const SHARDREC_COMM_WARN_SECONDS: shardrec_comm_property = shardrec_comm_property(3);
-/// f64, 0 or 1; 1: NCCL carries what collections made from now on send between devices of ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0: ranks of one process read each other's memory, others send through hosts. Meshes and what is split from a communicator have it as it is then
+/// f64, 0 or 1; 1: NCCL carries what collections made from now on send between devices of ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0: ranks of one process read each other's memory, processes of one machine copy from each other's devices where they can, others send through hosts. Meshes and what is split from a communicator have it as it is then
 pub const SHARDREC_COMM_NCCL: shardrec_comm_property = shardrec_comm_property(4);
 const _: () = assert!(core::mem::size_of::<shardrec_comm_property>() == 4);
 

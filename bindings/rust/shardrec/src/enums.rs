@@ -1749,7 +1749,8 @@ pub enum CommProperty {
     WarnSeconds,
     /// `SHARDREC_COMM_NCCL`: f64, 0 or 1; 1: NCCL carries what collections made from now on send between devices of
     /// ranks; the same on all ranks. Default 1 for ENGINE_NCCL, else 0: ranks of one process read each other's
-    /// memory, others send through hosts. Meshes and what is split from a communicator have it as it is then.
+    /// memory, processes of one machine copy from each other's devices where they can, others send through hosts.
+    /// Meshes and what is split from a communicator have it as it is then.
     Nccl,
 }
 
