@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kEvents = 0x73696D742D657600;
 
-uint64_t get(const uint64_t& word) noexcept { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
+uint64_t word_of(const uint64_t& word) noexcept { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 
 }  // namespace
 
@@ -55,7 +55,7 @@ uint64_t SharedPlaces::record() noexcept {
 }
 
 void SharedPlaces::mark(uint64_t number) noexcept {
-  uint64_t over = get(state_->over);
+  uint64_t over = word_of(state_->over);
   while (over < number && !__atomic_compare_exchange_n(&state_->over, &over, number, false,
                                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
   }
@@ -64,17 +64,19 @@ void SharedPlaces::mark(uint64_t number) noexcept {
 }
 
 void SharedPlaces::require_event() const noexcept {
-  if (own_ || get(state_->ended) == 0) return;
+  if (own_ || word_of(state_->ended) == 0) return;
   std::fputs("simt: an event of another process is used, which that has destroyed\n", stderr);
   std::abort();
 }
 
 uint64_t SharedPlaces::recorded() const noexcept {
   require_event();
-  return get(state_->recorded);
+  return word_of(state_->recorded);
 }
 
-bool SharedPlaces::is_marked(uint64_t number) const noexcept { return get(state_->over) >= number; }
+bool SharedPlaces::is_marked(uint64_t number) const noexcept {
+  return word_of(state_->over) >= number;
+}
 
 void SharedPlaces::wait(uint64_t number) const noexcept {
   for (;;) {
