@@ -13,6 +13,7 @@
 #include "comm/ipc/carrier.h"
 #include "compute/cuda/backend.h"
 #include "compute/cuda/host/sharing.h"
+#include "core/error.h"
 #include "core/threads.h"
 #include "dense_device/ddp_sets.h"
 #include "support/eventually.h"
@@ -217,6 +218,20 @@ TEST(BodiesBetweenProcesses, AreNotWrittenAgainBeforeTheyAreReclaimed) {
     ranks.barrier();
   }
   group->leave();
+}
+
+TEST(BodiesBetweenProcesses, AWrongValueOfTheVariableIsRefused) {
+  const char* const before = std::getenv("SHARDREC_DEVICE_IPC");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("SHARDREC_DEVICE_IPC", "yes", 1);
+  try {
+    const TwoRanks ranks(everyone);
+    ADD_FAILURE() << "it is accepted";
+  } catch (const core::Error& error) {
+    EXPECT_EQ(error.status(), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_NE(error.sentence().find("SHARDREC_DEVICE_IPC"), std::string::npos);
+  }
+  setenv("SHARDREC_DEVICE_IPC", kept.c_str(), 1);
 }
 
 // What peers had open they have closed.
