@@ -286,6 +286,17 @@ TEST_F(LayersOnDevice, AModelThatDivergedIsNoticed) {
       << tested.err;
 }
 
+// The same elements are dropped there.
+TEST_F(LayersOnDevice, ADcnWithDropoutFollowsTheCpu) {
+  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
+  const std::vector<std::string> dcn{
+      "--arch",    "dcn", "--cross-layers", "2", "--cross-rank", "4", "--layer-norm",
+      "--dropout", "0.2", "--ranks",        "2"};
+  std::vector<std::string> on_device = dcn;
+  on_device.insert(on_device.end(), {"--device", "cuda"});
+  expect_near(trained(on_device, "device"), trained(dcn));
+}
+
 TEST_F(LayersOnDevice, BenchDenseTrainsThere) {
   const auto measured = [](const std::string& device) {
     const Finished result = run({"bench", "dense", "--layers", "9-17-3", "--batch", "20", "--ranks",

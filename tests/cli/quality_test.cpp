@@ -72,5 +72,26 @@ TEST(WholeGenerated, AMillionRowsComeWithinAHundredthOfTheBestReachableAuc) {
   EXPECT_GE(json.at("test_auc").get<double>(), json.at("best_auc").get<double>() - 0.010);
 }
 
+// So few samples that a model of other layers is not better for certain; one that computes wrong is far off.
+TEST(WholeGenerated, CrossLayersAndRegularizersAreNotWorseThanAPlainModel) {
+  const Scratch scratch;
+  ASSERT_EQ(run({"generate", "--rows", "12000", "--output", scratch.path("log.tsv")}).exit_code, 0);
+  const auto auc = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{
+        "train",   "--format", "criteo",   "--data", scratch.path("log.tsv"),
+        "--batch", "128",      "--epochs", "2",      "--json",
+        "--seed",  "2",        "--ranks",  "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.json().at("test_auc").get<double>();
+  };
+  const double plain = auc({});
+  EXPECT_GE(auc({"--layer-norm"}), plain - 0.01);
+  EXPECT_GE(auc({"--arch", "dcn"}), plain - 0.01);
+  EXPECT_GE(auc({"--arch", "dcn", "--cross-rank", "8", "--layer-norm", "--dropout", "0.1"}),
+            plain - 0.01);
+}
+
 }  // namespace
 }  // namespace shardrec::cli::test

@@ -195,6 +195,57 @@ TEST_F(Resume, OtherRanksAndPlansGoOnWithTheSameModel) {
   EXPECT_EQ(whole.at("train_samples"), resumed.at("train_samples"));
 }
 
+// What is dropped follows from the number of forwards, which the checkpoint has, and from the rank.
+TEST_F(Resume, ADcnWithDropoutGoesOnToTheSameBits) {
+  const auto run_of = [&](const std::string& epochs) {
+    return with(model(epochs), {"--ranks", "2", "--arch", "dcn", "--cross-layers", "2",
+                                "--cross-rank", "3", "--layer-norm", "--dropout", "0.2"});
+  };
+  const auto whole = trained(with(run_of("2"), {"--save", path("whole"), "--output", path("p1")}));
+  trained(with(run_of("1"), {"--save", path("run")}));
+  const auto resumed = trained(with(data(), {"--epochs", "2", "--save", path("run"), "--resume"}));
+  expect_same_end(whole, resumed);
+  EXPECT_TRUE(same_bytes(saved_model(path("whole")), saved_model(path("run"))));
+  // Nothing is dropped in a test: ranks, which drop elements of their own, do not change it.
+  trained(with(data(), {"--seed", "5", "--epochs", "0", "--load", path("run"), "--output",
+                        path("p2"), "--ranks", "3"}));
+  EXPECT_TRUE(read_file(path("p1")) == read_file(path("p2")));
+  for (const auto& [option, value, saved] :
+       {std::tuple("--arch", "dlrm", "dcn"), std::tuple("--cross-layers", "3", "2"),
+        std::tuple("--cross-rank", "4", "3"), std::tuple("--dropout", "0.1", "0.2")}) {
+    const Finished refused =
+        cli::test::run(with(data(), {"--save", path("run"), "--resume", option, value}));
+    EXPECT_EQ(refused.exit_code, 1) << option;
+    EXPECT_NE(refused.err.find(std::string("was trained with ") + option + " " + saved),
+              std::string::npos)
+        << refused.err;
+  }
+}
+
+// Runs of then had a DLRM of linear layers, which their settings do not say.
+TEST(TrainSettings, OptionsThatACheckpointIsOlderThanAreAsTheyWere) {
+  Schema schema;
+  schema.features = {{.name = "t", .rows = 7}};
+  nlohmann::json saved = nlohmann::json::parse(settings_json(TrainOptions(), schema));
+  for (const char* option : {"--arch", "--cross-layers", "--cross-rank", "--layer-norm",
+                             "--dropout", "--labels", "--max-unreadable"}) {
+    EXPECT_EQ(saved.erase(option), 1u) << option;
+  }
+  TrainOptions plain;
+  take_settings(saved.dump(), "RUN", TakeSettings::kModel, plain);
+  EXPECT_EQ(plain.arch, "dlrm");
+  EXPECT_FALSE(plain.layer_norm);
+  TrainOptions other;
+  other.arch = "dcn";
+  other.given = {"--arch"};
+  try {
+    take_settings(saved.dump(), "RUN", TakeSettings::kModel, other);
+    FAIL() << "layers of another model were accepted";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "RUN was trained with --arch dlrm; --arch dcn does not go with it.");
+  }
+}
+
 TEST_F(Resume, StartsAnewWhereNothingIsAndEndsAtOnceWhereAllIsDone) {
   const std::vector<std::string> again = with(model(), {"--save", path("run"), "--resume"});
   const auto first = trained(again);

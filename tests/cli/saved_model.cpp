@@ -30,11 +30,13 @@ RestoredModel restore(Comm& comm, const std::string& directory) {
   checkpoint.open();
   Model model = checkpoint.model("tables");
   Collection tables(comm, model, Plan::collective(comm, model));
+  const bool is_dcn = checkpoint.contents_json().find("\"over\"") != std::string::npos;
+  const std::string top = is_dcn ? "over" : "top";
   RestoredModel restored{std::move(model), std::move(tables), checkpoint.mlp("bottom"),
-                         checkpoint.mlp("top")};
+                         checkpoint.mlp(top)};
   checkpoint.add("tables", restored.tables);
   checkpoint.add("bottom", restored.bottom);
-  checkpoint.add("top", restored.top);
+  checkpoint.add(top, restored.top);
   checkpoint.load();
   return restored;
 }

@@ -95,6 +95,28 @@ TEST_F(Train, RanksAndPlansDoNotChangeTheModel) {
                     "grid");
 }
 
+TEST_F(Train, RanksDoNotChangeADcn) {
+  const std::vector<std::string> dcn{"--arch",       "dcn", "--cross-layers", "2",
+                                     "--cross-rank", "4",   "--layer-norm"};
+  std::vector<std::string> two = dcn;
+  two.insert(two.end(), {"--ranks", "2", "--sharding", "mixed"});
+  const auto one = trained(dcn);
+  expect_same_model(one, trained(two), "2 ranks");
+}
+
+TEST_F(Train, OptionsOfLayersThatDoNotGoTogetherAreRefused) {
+  for (const auto& [option, value] :
+       {std::pair("--cross-rank", "4"), std::pair("--cross-layers", "2")}) {
+    const Finished refused = train({option, value});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_EQ(refused.err,
+              std::string("shardrec: ") + option + " goes with --arch dcn; the model is a DLRM.\n");
+  }
+  const Finished dropout = train({"--dropout", "1"});
+  EXPECT_EQ(dropout.exit_code, 1);
+  EXPECT_EQ(dropout.err, "shardrec: --dropout is 1; accepted: at least 0, below 1.\n");
+}
+
 TEST_F(Train, TheSamePlanTwiceGivesTheSameBits) {
   const std::vector<std::string> arguments{"--ranks", "2", "--sharding", "mixed"};
   const auto one = trained(arguments);

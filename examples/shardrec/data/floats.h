@@ -9,6 +9,16 @@
 
 namespace shardrec::cli {
 
+// `count` columns of a matrix from column `first` on, where they are: its rows are as far apart.
+inline Matrix columns(const Matrix& whole, int64_t first, int64_t count) {
+  shardrec_tensor part = *whole.get();
+  if (part.stride[0] == 0) part.stride[0] = part.shape[1];
+  part.stride[1] = 1;
+  part.shape[1] = count;
+  part.data = static_cast<float*>(part.data) + first;
+  return Matrix(part);
+}
+
 class Floats {
  public:
   // device: as SHARDREC_OPTION_DEVICE has it.

@@ -1,19 +1,12 @@
-// The dense half as two stacks of layers, an interaction and their data-parallel gradients.
+// The dense half as two stacks of layers, what is between them and their data-parallel gradients.
 #include "train/dense_net.h"
 
 #include <string>
-#include <vector>
 
-#include "data/hash_number.h"
-#include "data/safetensors.h"
+#include "train/dense_stack.h"
 
 namespace shardrec::cli {
 namespace {
-
-// The two stacks draw from different seeds, else equal layer numbers would start equal.
-int64_t stack_seed(uint64_t seed, uint64_t stack) {
-  return static_cast<int64_t>(hash_number(seed, stack) >> 1);
-}
 
 MlpOptions interaction_options(const TrainOptions& train, int64_t device) {
   MlpOptions options;
@@ -22,47 +15,12 @@ MlpOptions interaction_options(const TrainOptions& train, int64_t device) {
   return options;
 }
 
-// Of a parameter, wherever it is.
-void set(const Tensor& value, const std::vector<float>& floats) {
-  shardrec_tensor given = *value.get();
-  given.device_type = SHARDREC_DEVICE_CPU;
-  given.device_id = 0;
-  given.data = const_cast<float*>(floats.data());  // only read
-  copy(value, Tensor(given));
-}
+bool crosses(const TrainOptions& options) { return options.arch == "dcn"; }
 
-// Hidden layers, then one without an activation.
-Mlp make_stack(const TrainOptions& train, int64_t device, uint64_t number, int64_t inputs,
-               const std::vector<int64_t>& hidden, int64_t outputs) {
-  MlpOptions options;
-  options.optimizer(train.dense_optimizer)
-      .learning_rate(train.dense_learning_rate)
-      .seed(stack_seed(train.seed, number))
-      .device(device)
-      .device_wait(train.device_wait);
-  if (train.threads > 0) options.threads(train.threads);
-  Mlp stack(inputs, options);
-  for (const int64_t width : hidden) stack.add_linear(width);
-  stack.add_linear(outputs, SHARDREC_ACTIVATION_NONE);
-  const int32_t parameters = stack.info().parameters;
-  for (int32_t bias = 1; bias < parameters; bias += 2) {
-    const Tensor value = stack.parameter(bias).value;
-    set(value, std::vector<float>(static_cast<size_t>(value.elements())));
-  }
-  return stack;
-}
-
-// The parameters that an earlier release has saved of a stack.
-void load_parameters(const std::string& path, Mlp& stack) {
-  const Safetensors file(path);
-  const int32_t layers = stack.info().layers;
-  for (int32_t layer = 0; layer < layers; ++layer) {
-    for (int32_t bias = 0; bias < 2; ++bias) {
-      const std::string name = "layer." + std::to_string(layer) + (bias == 0 ? ".weight" : ".bias");
-      const Tensor value = stack.parameter(2 * layer + bias).value;
-      set(value, file.floats(name, value.elements()));
-    }
-  }
+std::optional<Interaction> make_interaction(const TrainOptions& options, int64_t device,
+                                            int64_t features) {
+  if (crosses(options)) return std::nullopt;
+  return Interaction(features, options.dim, interaction_options(options, device));
 }
 
 }  // namespace
@@ -70,19 +28,27 @@ void load_parameters(const std::string& path, Mlp& stack) {
 DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int64_t dense_columns,
                    int64_t features)
     : is_on_device_(device >= 0),
+      crosses_(crosses(options)),
       dense_columns_(dense_columns),
       features_(features),
       dim_(options.dim),
-      bottom_(make_stack(options, device, 0, dense_columns, options.bottom, dim_)),
-      interaction_(features, dim_, interaction_options(options, device)),
-      interaction_columns_(interaction_.outputs()),
-      top_(make_stack(options, device, 1, interaction_columns_, options.top, 1)),
-      ddp_(comm, DdpOptions().average(false).reduction(options.ddp_reduction)),
+      bottom_(make_stack(
+          options, comm.rank(), device,
+          {.number = 0, .inputs = dense_columns, .hidden = options.bottom, .outputs = dim_})),
+      interaction_(make_interaction(options, device, features)),
+      top_columns_(interaction_ ? interaction_->outputs() : vector_columns()),
+      top_(make_stack(options, comm.rank(), device,
+                      {.number = 1,
+                       .inputs = top_columns_,
+                       .cross_layers = crosses_ ? options.cross_layers : 0,
+                       .hidden = options.top,
+                       .outputs = 1})),
+      ddp_(comm, DdpOptions().average(false)),
       bottom_out_(device),
       crossed_(device),
       bottom_gradient_(device),
       crossed_gradient_(device),
-      embedding_gradient_(device),
+      vector_gradient_(device),
       logits_(device),
       probabilities_(device),
       logit_gradient_(device),
@@ -96,19 +62,26 @@ DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int6
   if (!is_on_device_ || comm.size() == 1) return;
   share_layer_.emplace(1, interaction_options(options, device));
   share_layer_->add_linear(1, SHARDREC_ACTIVATION_NONE);
-  set(share_layer_->parameter(0).value, {share_});
-  set(share_layer_->parameter(1).value, {0});
+  set_parameter(share_layer_->parameter(0).value, {share_});
+  set_parameter(share_layer_->parameter(1).value, {0});
 }
 
 std::optional<double> DenseNet::forward(int64_t size, std::span<const float> dense,
-                                        const Matrix& embeddings, std::span<const float> labels,
+                                        const Matrix& vectors, std::span<const float> labels,
                                         bool wants_loss) {
   size_ = size;
-  const Matrix bottom_out = bottom_out_.matrix(size, dim_);
-  const Matrix crossed = crossed_.matrix(size, interaction_columns_);
-  bottom_.forward({dense.data(), size, dense_columns_}, bottom_out);
-  interaction_.forward(bottom_out, embeddings, crossed);
-  top_.forward(crossed, logits_.matrix(size, 1));
+  const Matrix own_dense(dense.data(), size, dense_columns_);
+  const Matrix own_logits = logits_.matrix(size, 1);
+  if (crosses_) {
+    bottom_.forward(own_dense, columns(vectors, 0, dim_));
+    top_.forward(vectors, own_logits);
+  } else {
+    const Matrix bottom_out = bottom_out_.matrix(size, dim_);
+    const Matrix crossed = crossed_.matrix(size, top_columns_);
+    bottom_.forward(own_dense, bottom_out);
+    interaction_->forward(bottom_out, vectors, crossed);
+    top_.forward(crossed, own_logits);
+  }
 
   const Vector logits = logits_.vector(size), probabilities = probabilities_.vector(size),
                gradient = logit_gradient_.vector(size);
@@ -131,7 +104,7 @@ Matrix DenseNet::shared_logit_gradient(int64_t global) {
     return gradient;
   }
   if (share_ != share) {
-    set(share_layer_->parameter(0).value, {share});
+    set_parameter(share_layer_->parameter(0).value, {share});
     share_ = share;
   }
   const Matrix shared = shared_gradient_.matrix(size_, 1);
@@ -142,16 +115,24 @@ Matrix DenseNet::shared_logit_gradient(int64_t global) {
 void DenseNet::backward_top(int64_t global) {
   ddp_.begin();
   if (stop_set_) stop_set_->begin();
-  const Matrix crossed = crossed_gradient_.matrix(size_, interaction_columns_);
-  top_.backward(shared_logit_gradient(global), crossed);
-  interaction_.backward(crossed, bottom_gradient_.matrix(size_, dim_), embedding_gradient());
+  const Matrix vectors = vector_gradient_.matrix(size_, vector_columns());
+  const Matrix logits = shared_logit_gradient(global);
+  if (crosses_) return top_.backward(logits, vectors);
+  const Matrix crossed = crossed_gradient_.matrix(size_, top_columns_);
+  top_.backward(logits, crossed);
+  interaction_->backward(crossed, bottom_gradient(), vectors);
+}
+
+Matrix DenseNet::bottom_gradient() {
+  if (crosses_) return columns(vector_gradient_.matrix(size_, vector_columns()), 0, dim_);
+  return bottom_gradient_.matrix(size_, dim_);
 }
 
 void DenseNet::backward_bottom(bool stop) {
   stop_ = stop ? 1.0F : 0.0F;
   stop_set().mark_ready(0);
   if (stop_set_) stop_set_->end();
-  bottom_.backward(bottom_gradient_.matrix(size_, dim_));
+  bottom_.backward(bottom_gradient());
   ddp_.end();
 }
 
@@ -166,9 +147,14 @@ void DenseNet::step() {
   top_.step();
 }
 
+void DenseNet::set_training(bool training) {
+  bottom_.set_training(training);
+  top_.set_training(training);
+}
+
 void DenseNet::add_to(Checkpoint& checkpoint) {
   checkpoint.add("bottom", bottom_);
-  checkpoint.add("top", top_);
+  checkpoint.add(crosses_ ? "over" : "top", top_);
 }
 
 void DenseNet::load_format_1(const std::string& directory) {

@@ -1,8 +1,9 @@
-// The dense half of a DLRM on one rank: bottom stack, dot interaction, top stack, loss.
+// The dense half of a model on one rank: bottom stack, how its vector and those of the tables meet, top stack, loss.
 // Data-parallel: gradients are those of the mean loss over the global batch, summed over the ranks.
 //
-// Biases start at 0, the bottom stack ends without an activation: its vector meets those of the
-// tables in dot products.
+// They meet in a DLRM's dot products (Naumov et al. 2019), or, with --arch dcn, side by side, in the cross layers that the
+// top stack then begins with (DCN-v2, Wang et al. 2021, as in TorchRec's DLRM_DCN): the matrix of the tables' vectors has
+// room for that of the bottom stack, and nothing is copied. The bottom stack ends without an activation.
 //
 // On a device, the vectors between the layers and the loss are there, and calls do not wait for it but for a loss that is
 // asked for, and, of several ranks, in wait().
@@ -28,19 +29,25 @@ class DenseNet {
   DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int64_t dense_columns,
            int64_t features);
 
-  // `embeddings`: [size, features * dim], on the device or here. What is passed must stay until backward. Returns the
-  // summed loss of this rank's samples in nats, on a device only where it is wanted: the host waits for it.
-  std::optional<double> forward(int64_t size, std::span<const float> dense,
-                                const Matrix& embeddings, std::span<const float> labels,
-                                bool wants_loss);
+  // Columns of the matrix that forward takes.
+  [[nodiscard]] int64_t vector_columns() const { return (crosses_ ? dim_ : 0) + features_ * dim_; }
+  // The part of that matrix that is the tables': [size, features * dim].
+  [[nodiscard]] Matrix embeddings_in(const Matrix& vectors) const {
+    return columns(vectors, crosses_ ? dim_ : 0, features_ * dim_);
+  }
+  // `vectors`: [size, vector_columns()], on the device or here, with the tables' in their place. What is passed must stay
+  // until backward. Returns the summed loss of this rank's samples in nats, on a device only where it is wanted: the
+  // host waits for it.
+  std::optional<double> forward(int64_t size, std::span<const float> dense, const Matrix& vectors,
+                                std::span<const float> labels, bool wants_loss);
   // Of the last forward, on the device or here.
   [[nodiscard]] Vector probabilities() { return probabilities_.vector(size_); }
 
-  // The backward of the mean loss over a global batch of `global` samples, down to the interaction:
+  // The backward of the mean loss over a global batch of `global` samples, down to where the vectors meet:
   // afterwards embedding_gradient() is there, [size, features * dim], and stays until the next one.
   void backward_top(int64_t global);
   [[nodiscard]] Matrix embedding_gradient() {
-    return embedding_gradient_.matrix(size_, features_ * dim_);
+    return embeddings_in(vector_gradient_.matrix(size_, vector_columns()));
   }
   // The rest of it. stop: this rank asks all of them to end.
   void backward_bottom(bool stop);
@@ -48,31 +55,38 @@ class DenseNet {
   // say travels with the gradients.
   [[nodiscard]] bool wait();
   void step();
+  // false, for evaluation: nothing is dropped.
+  void set_training(bool training);
 
+  // Stacks "bottom" and "top"; with --arch dcn "bottom" and "over", for no scorer takes them for a DLRM's.
   void add_to(Checkpoint& checkpoint);
   // The parameters that an earlier release has saved beside the tables; their optimizer begins anew.
   void load_format_1(const std::string& directory);
 
  private:
   Ddp& stop_set() { return stop_set_ ? *stop_set_ : ddp_; }
+  // Of the vector of the bottom stack: a part of the tables' matrix, or one of its own.
+  Matrix bottom_gradient();
   // The gradient of the mean over this rank's samples becomes that of its share of the global batch.
   Matrix shared_logit_gradient(int64_t global);
 
   bool is_on_device_;
+  bool crosses_;  // --arch dcn
   int64_t dense_columns_;
   int64_t features_;
   int64_t dim_;
   int64_t size_ = 0;
   Mlp bottom_;
-  Interaction interaction_;
-  int64_t interaction_columns_;
+  std::optional<Interaction> interaction_;  // unless crosses_
+  int64_t top_columns_;                     // inputs of the top stack
   Mlp top_;
   float stop_parameter_ = 0;  // DDP sums gradients of parameters: that of this one is
   float stop_ = 0;            // how many ranks ask to end
   Ddp ddp_;
   std::optional<Ddp> stop_set_;  // of stop_parameter_, where ddp_ is on a device
-  Floats bottom_out_, crossed_;
-  Floats bottom_gradient_, crossed_gradient_, embedding_gradient_;
+  Floats bottom_out_, crossed_;  // without crosses_, and likewise:
+  Floats bottom_gradient_, crossed_gradient_;
+  Floats vector_gradient_;  // as the vectors of forward
   Floats logits_, probabilities_, logit_gradient_;
   // On a device and with several ranks: a layer of one weight, this rank's share, which multiplies gradients there.
   std::optional<Mlp> share_layer_;

@@ -61,7 +61,6 @@ RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, cons
       sync_every_(mesh != nullptr ? options.sync_every : 0),
       own_feed_(in_processes(options.engine)),
       schema_(schema),
-      width_(static_cast<int64_t>(schema.features.size()) * options.dim),
       layers_on_device_(options.layers_on_device),
       net_(comm, options, layers_device(options, rank), schema.dense_columns,
            static_cast<int64_t>(schema.features.size())),
@@ -105,16 +104,19 @@ bool RankTrainer::go_on() {
   return !stopped_;
 }
 
+Matrix RankTrainer::vectors_of(Slot& slot) {
+  return slot.vectors.matrix(slot.packed.size, net_.vector_columns());
+}
+
 void RankTrainer::forward(Slot& slot) {
   times_.enter(Phase::kForward);
-  slot.lookup.forward(0, slot.pooled.matrix(slot.packed.size, width_));
+  slot.lookup.forward(0, net_.embeddings_in(vectors_of(slot)));
 }
 
 std::optional<double> RankTrainer::dense_forward(Slot& slot, Metrics& metrics, bool wants_loss) {
   times_.enter(Phase::kDenseForward);
-  const std::optional<double> loss =
-      net_.forward(slot.packed.size, slot.packed.dense,
-                   slot.pooled.matrix(slot.packed.size, width_), slot.packed.labels, wants_loss);
+  const std::optional<double> loss = net_.forward(slot.packed.size, slot.packed.dense,
+                                                  vectors_of(slot), slot.packed.labels, wants_loss);
   if (loss && !std::isfinite(*loss)) refuse(*loss);
   times_.enter(Phase::kMetrics);
   metrics.update(net_.probabilities(), slot.packed.labels);
@@ -261,6 +263,7 @@ Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions, Prog
            fetch(slots_[now], reader, unit(Split::kTest));
   };
   bool more = next();
+  net_.set_training(false);
   while (more) {
     Slot& slot = slots_[now];
     forward(slot);
@@ -274,6 +277,7 @@ Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions, Prog
     state.time_left = time_left.text(state.fraction);
     if (rank_ == 0 && more) progress.show(state, false);
   }
+  net_.set_training(true);
   if (rank_ == 0 && samples > 0) progress.show(state, true);
   times_.enter(Phase::kMetrics);
   const Quality result = quality(test_);

@@ -81,7 +81,7 @@ class RankTrainer {
 
   // Tables and layers, to be saved and loaded.
   void add_to(Checkpoint& checkpoint);
-  // What an earlier release has saved. Collective.
+  // What an earlier release has saved, of a DLRM of linear layers. Collective.
   void load_format_1(const std::string& directory);
   // Before the first train(): goes on behind these steps.
   void start_at(const TrainPosition& position);
@@ -103,19 +103,20 @@ class RankTrainer {
  private:
   // A batch on its way: what the library and the dense half read must stay until backward.
   struct Slot {
-    Slot(Collection& tables, int64_t device) : lookup(tables), pooled(device) {}
+    Slot(Collection& tables, int64_t device) : lookup(tables), vectors(device) {}
 
     Lookup lookup;
     std::shared_ptr<const GlobalBatch> batch;
     Slice slice;  // of the batch: this rank's samples
     PackedBatch packed;
-    Floats pooled;
+    Floats vectors;  // what tables and bottom layers give to the top layers
     [[nodiscard]] int64_t global() const { return batch->size; }
   };
 
   // unit: what ranks share the batch by.
   bool fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit);
   bool go_on();  // collective between processes
+  Matrix vectors_of(Slot& slot);
   void forward(Slot& slot);
   // Returns the summed loss, on a device only where it is wanted. Throws UserError where it is no finite number.
   std::optional<double> dense_forward(Slot& slot, Metrics& metrics, bool wants_loss);
@@ -143,7 +144,6 @@ class RankTrainer {
   bool own_feed_;  // of this process; else the ranks share one
   bool stopped_ = false;
   const Schema& schema_;
-  int64_t width_ = 0;  // columns of the pooled output
   bool layers_on_device_;
   DenseNet net_;
   Collection collection_;

@@ -259,6 +259,22 @@ void print_bad_lines(const BadLines& bad_lines) {
   }
 }
 
+// A DLRM of linear layers, which earlier releases had alone.
+bool is_plain(const TrainOptions& options) {
+  return options.arch == "dlrm" && !options.layer_norm && options.dropout == 0;
+}
+
+void check_layers(const TrainOptions& options) {
+  if (options.dropout >= 1) {
+    throw UserError("--dropout is " + number_text(options.dropout) +
+                    "; accepted: at least 0, below 1.");
+  }
+  for (const char* option : {"--cross-layers", "--cross-rank"}) {
+    if (options.arch == "dcn" || !options.given.contains(option)) continue;
+    throw UserError(std::string(option) + " goes with --arch dcn; the model is a DLRM.");
+  }
+}
+
 // Also takes the settings of the checkpoint that the run begins with.
 Start start_of(TrainOptions& options) {
   Start start;
@@ -282,6 +298,11 @@ Start start_of(TrainOptions& options) {
     if (!start.loaded->settings.empty()) {
       take_settings(start.loaded->settings, options.load,
                     start.rules.empty() ? TakeSettings::kModel : TakeSettings::kOthers, options);
+    } else if (!is_plain(options)) {
+      throw UserError(
+          options.load +
+          " holds a checkpoint of an earlier release, of a DLRM without layer norms and "
+          "dropout: --arch dcn, --layer-norm and --dropout do not go with it.");
     } else if (!start.rules.empty()) {
       throw UserError(
           options.load +
@@ -328,6 +349,7 @@ std::string place_layers(TrainOptions& options) {
 int train(TrainOptions options) {
   options.data = data_files(options.data);
   const Start start = start_of(options);
+  check_layers(options);
   if (options.batch == 0) options.batch = defaults_of(options.format).batch;
   if (options.epochs < 0) options.epochs = defaults_of(options.format).epochs;
   if (options.learning_rate < 0) options.learning_rate = defaults_of(options.format).learning_rate;

@@ -96,13 +96,37 @@ void add_model_options(CLI::App* command, TrainOptions& o) {
   command->add_option("--dim", o.dim, "Columns of each table")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
+  command
+      ->add_option(
+          "--arch", o.arch,
+          "How the vectors of tables and dense features meet: dlrm, in dot products, or dcn, "
+          "in cross layers (DCN-v2)")
+      ->check(CLI::IsMember({"dlrm", "dcn"}))
+      ->capture_default_str();
+  command->add_option("--cross-layers", o.cross_layers, "Cross layers of --arch dcn")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      ->add_option("--cross-rank", o.cross_rank,
+                   "Rank of the matrices of cross layers, as products of two; 0: whole matrices")
+      ->check(CLI::Range(0, 65536))
+      ->capture_default_str();
   command->add_option("--bottom", o.bottom, "Widths of the hidden layers below the interaction")
       ->delimiter(',')
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  command->add_option("--top", o.top, "Widths of the hidden layers above the interaction")
+  command->add_option("--top", o.top, "Widths of the hidden layers above it or the cross layers")
       ->delimiter(',')
       ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_flag("--layer-norm", o.layer_norm,
+                    "A layer norm between two hidden layers of a stack");
+  command
+      ->add_option("--dropout", o.dropout,
+                   "Probability that an output of a hidden layer is dropped in training; loss and "
+                   "AUC of the "
+                   "steps are with it, those of the test are not")
+      ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
 }
 
@@ -199,8 +223,8 @@ void add_output_options(CLI::App* command, TrainOptions& o) {
 
 Run add_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* command =
-      app.add_subcommand("train", "Train a DLRM on a click log, its tables sharded over ranks.");
+  CLI::App* command = app.add_subcommand(
+      "train", "Train a DLRM or DCN on a click log, its tables sharded over ranks.");
   add_data_options(command, *options);
   add_rank_options(command, *options);
   add_model_options(command, *options);

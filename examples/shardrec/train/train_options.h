@@ -31,8 +31,13 @@ struct TrainOptions {
   int64_t batch = 0;  // global; 0: the format's default
   int epochs = -1;    // -1: the format's default
   int64_t dim = 16;
+  std::string arch = "dlrm";
+  int64_t cross_layers = 3;          // of arch dcn
+  int64_t cross_rank = 0;            // likewise; 0: whole matrices
   std::vector<int64_t> bottom{64};   // hidden layers; the last layer has dim outputs
   std::vector<int64_t> top{64, 32};  // hidden layers; the last layer has one output
+  bool layer_norm = false;
+  double dropout = 0;  // share of the outputs of hidden layers
   std::string optimizer = "rowwise_adagrad";
   std::string dtype = "float32";
   double learning_rate = -1;  // below 0: the format's default; eps likewise

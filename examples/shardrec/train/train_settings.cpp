@@ -61,8 +61,13 @@ void each(Options& o, const Visit& visit) {
   visit("--seed", o.seed, Role::kOrder);
   visit("--batch", o.batch, Role::kOrder);
   visit("--dim", o.dim, Role::kModel);
+  visit("--arch", o.arch, Role::kModel);
+  visit("--cross-layers", o.cross_layers, Role::kModel);
+  visit("--cross-rank", o.cross_rank, Role::kModel);
   visit("--bottom", o.bottom, Role::kModel);
   visit("--top", o.top, Role::kModel);
+  visit("--layer-norm", o.layer_norm, Role::kModel);
+  visit("--dropout", o.dropout, Role::kModel);
   visit("--optimizer", o.optimizer, Role::kModel);
   visit("--dtype", o.dtype, Role::kModel);
   visit("--dense-optimizer", o.dense_optimizer, Role::kModel);
@@ -81,7 +86,22 @@ void each(Options& o, const Visit& visit) {
 }
 
 // Those that checkpoints of earlier releases do not have: runs were as by default.
-constexpr std::array<std::string_view, 2> kNewOptions{"--labels", "--max-unreadable"};
+constexpr std::array<std::string_view, 7> kNewOptions{
+    "--labels",     "--max-unreadable", "--arch",   "--cross-layers",
+    "--cross-rank", "--layer-norm",     "--dropout"};
+
+// The value that a run had, also where its checkpoint is older than the option.
+nlohmann::json saved_value(const nlohmann::json& json, const char* name) {
+  if (json.contains(name) || std::ranges::find(kNewOptions, name) == kNewOptions.end()) {
+    return json.at(name);
+  }
+  nlohmann::json value;
+  TrainOptions defaults;
+  each(defaults, [&](const char* other, const auto& of_option, Role) {
+    if (std::string_view(other) == name) value = of_option;
+  });
+  return value;
+}
 
 std::string shown(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -113,8 +133,7 @@ void take_settings(const std::string& text, const std::string& directory, TakeSe
     const nlohmann::json json = nlohmann::json::parse(text);
     each(options, [&](const char* name, auto& value, Role role) {
       if (role != Role::kModel && what != TakeSettings::kRun) return;
-      if (!json.contains(name) && std::ranges::find(kNewOptions, name) != kNewOptions.end()) return;
-      const nlohmann::json& saved = json.at(name);
+      const nlohmann::json saved = saved_value(json, name);
       if (!options.given.contains(name)) {
         saved.get_to(value);
       } else if (role != Role::kFree && what != TakeSettings::kOthers &&
