@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <shardrec/shardrec.hpp>
 
 #include "command.h"
@@ -139,13 +141,59 @@ TEST_F(OnDevice, RanksOnSeveralDevicesMakeTheModelOfTheCpu) {
   expect_same_run(trained(ranks), trained(on_device));
 }
 
+// What a trace has of devices: how often each name is there, by rank. Spans of a row do not overlap; ids are routed behind
+// the beginning of the call of their rank that asks for it.
+std::map<int64_t, std::map<std::string, int64_t>> device_spans(const std::string& path) {
+  constexpr double kUnsure = 10000;  // us, where the processor has other things to do
+  const nlohmann::json trace = nlohmann::json::parse(read_file(path));
+  std::map<int64_t, std::multiset<double>> begins;  // of calls of the host, by rank
+  std::map<int64_t, std::multiset<double>> routes;
+  std::map<std::pair<int64_t, int64_t>, std::multimap<double, double>> rows;  // from, to
+  std::map<int64_t, std::map<std::string, int64_t>> names;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const int64_t rank = event.at("pid");
+    const double from = event.at("ts");
+    const double to = from + event.at("dur").get<double>();
+    if (event.at("cat") == "device") {
+      rows[{rank, event.at("tid").get<int64_t>()}].emplace(from, to);
+      if (event.at("name") == "route") routes[rank].insert(from);
+      ++names[rank][event.at("name")];
+    } else if (event.at("name") == "begin") {
+      begins[rank].insert(from);
+    }
+  }
+  for (const auto& [row, spans] : rows) {
+    double before = 0;
+    for (const auto& [from, to] : spans) {
+      EXPECT_GE(from, before - 0.01);
+      before = to;
+    }
+  }
+  for (const auto& [rank, calls] : begins) {
+    EXPECT_EQ(routes[rank].size(), calls.size()) << "rank " << rank;
+    auto route = routes[rank].begin();
+    for (auto call = calls.begin(); call != calls.end() && route != routes[rank].end(); ++call) {
+      EXPECT_GE(*route++, *call - kUnsure) << "rank " << rank;
+    }
+  }
+  return names;
+}
+
 TEST_F(OnDevice, ProcessesMakeTheModelOfTheCpu) {
   if (capabilities_json().find("\"gloo\"") == std::string::npos)
     GTEST_SKIP() << "the engine gloo was not built";
+  const Scratch folder;
   const std::vector<std::string> processes{"--ranks", "2", "--engine", "gloo"};
   std::vector<std::string> on_device = processes;
-  on_device.insert(on_device.end(), {"--device", "cuda"});
+  on_device.insert(on_device.end(), {"--device", "cuda", "--trace", folder.path("trace.json")});
   expect_same_run(trained(processes), trained(on_device));
+  auto spans = device_spans(folder.path("trace.json"));
+  for (const int64_t rank : {0, 1}) {
+    for (const char* phase : {"route", "lookup", "update"}) {
+      EXPECT_GE(spans[rank][phase], 10) << "rank " << rank << ", " << phase;
+    }
+  }
 }
 
 TEST_F(OnDevice, ProcessesOverNcclMakeTheModelOfTheCpu) {
@@ -205,7 +253,17 @@ TEST_F(LayersOnDevice, TrainFollowsTheCpu) {
   expect_near(device, cpu);
   EXPECT_NE(device.at("first_losses"), cpu.at("first_losses"));  // it did compute there
   EXPECT_EQ(trained({"--device", "cuda"}, "auto").at("first_losses"), device.at("first_losses"));
-  expect_near(trained({"--device", "cuda", "--ranks", "2"}, "device"), cpu);
+  const Scratch folder;
+  expect_near(
+      trained({"--device", "cuda", "--ranks", "2", "--trace", folder.path("trace.json")}, "device"),
+      cpu);
+  auto spans = device_spans(folder.path("trace.json"));
+  for (const int64_t rank : {0, 1}) {
+    for (const char* name : {"lookup", "dense copy", "dense forward", "dense backward",
+                             "dense step", "gradient sums", "update"}) {
+      EXPECT_GE(spans[rank][name], 10) << "rank " << rank << ", " << name;
+    }
+  }
   // Ranks with unequal shares of a batch, which multiply their gradients there.
   expect_near(trained({"--device", "cuda", "--ranks", "3"}, "device"), cpu);
 }
@@ -288,10 +346,10 @@ TEST_F(LayersOnDevice, AModelThatDivergedIsNoticed) {
 
 // The same elements are dropped there.
 TEST_F(LayersOnDevice, ADcnWithDropoutFollowsTheCpu) {
-  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
   const std::vector<std::string> dcn{
       "--arch",    "dcn", "--cross-layers", "2", "--cross-rank", "4", "--layer-norm",
-      "--dropout", "0.2", "--ranks",        "2"};
+      "--dropout", "0.2", "--dim",          "4", "--bottom",     "8", "--top",
+      "8,4"};
   std::vector<std::string> on_device = dcn;
   on_device.insert(on_device.end(), {"--device", "cuda"});
   expect_near(trained(on_device, "device"), trained(dcn));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "embedding/lookup.h"
+#include "embedding/tables/tracks.h"
 #include "handle.h"
 #include "objects/comm_object.h"
 #include "shardrec/lookup.h"
@@ -23,8 +24,7 @@ struct CollectionObject {
   void set_tables(std::unique_ptr<training::Tables> made) noexcept {
     tables = std::move(made);
     number = membership->next_collection();
-    tables->collection().counters().track = {.rank = membership->communicator().rank(),
-                                             .collection = number};
+    embedding::trace_as(tables->collection().counters(), membership->communicator().rank(), number);
   }
   embedding::Collection& collection() const { return tables->collection(); }
 

@@ -7,6 +7,7 @@
 
 #include "core/align.h"
 #include "core/error.h"
+#include "core/trace_source.h"
 #include "dense/ddp/description.h"
 #include "dense/ddp/host_buckets.h"
 #include "dense/device/kernels.h"
@@ -152,6 +153,8 @@ int64_t Ddp::add_stack(
     }
     const auto first = static_cast<int64_t>(before);
     stack->set_listener(listener(first, static_cast<int64_t>(parameters_.size()) - first));
+    stack->set_track(
+        core::device_track(communicator_->rank(), core::DeviceRow::kLayers, stack_count_++));
     return first;
   } catch (...) {
     parameters_.resize(before);

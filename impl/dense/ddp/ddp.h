@@ -186,6 +186,7 @@ class Ddp {
   std::vector<Parameter> parameters_;
   std::vector<std::shared_ptr<Mlp>>
       stacks_;                     // by parameter: that which it is of; null: the caller's own
+  uint32_t stack_count_ = 0;       // in the order of adding
   std::optional<int32_t> device_;  // none: there is no parameter yet
   std::optional<core::FlatView> flat_;
   int32_t flat_device_ = kNoDevice;

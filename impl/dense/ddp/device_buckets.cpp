@@ -9,6 +9,7 @@
 #include "compute/cuda/backend.h"
 #include "compute/cuda/host/launch_list.h"
 #include "core/error.h"
+#include "core/trace_source.h"
 #include "dense/device/elements.h"
 #include "dense/device/kernels.h"
 
@@ -53,6 +54,7 @@ class DeviceBuckets::Adder final : public BucketAdder {
       runs_.add(sum.inputs.subspan(run * sum.addends, sum.addends), sum.runs[run].out,
                 sum.runs[run].count);
     }
+    const host::StreamTrace::Span span(buckets_.trace_, "gradient sums");
     runs_.launch(job);
   }
 
@@ -68,6 +70,7 @@ DeviceBuckets::DeviceBuckets(const std::shared_ptr<comm::Communicator>& communic
                 ? std::make_shared<comm::nccl::StopWord>(communicator)
                 : nullptr),
       stream_(std::make_shared<host::Stream>(place.device, nullptr, place.wait, stop_)),
+      trace_(stream_),
       backend_(compute::cuda::make_cuda_backend(
           stream_, {.threads = threads_,
                     .device = place.device,
@@ -80,6 +83,7 @@ DeviceBuckets::DeviceBuckets(const std::shared_ptr<comm::Communicator>& communic
                                                           comm::nccl::LaneSet::kOne)),
       sources_(*stream_, place.caller_stream, stacks),
       counts_(backend_->memory()) {
+  trace_.set_track(core::device_track(communicator->rank(), core::DeviceRow::kGradients, 0));
   constexpr int kMost = SHARDREC_CUDA_MOST_ADDENDS;
   if (communicator->size() <= kMost) return;
   core::fail(SHARDREC_UNSUPPORTED,

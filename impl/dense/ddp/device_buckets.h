@@ -11,6 +11,7 @@
 #include "comm/nccl/stop_word.h"
 #include "compute/backend.h"
 #include "compute/cuda/host/results.h"
+#include "compute/cuda/host/stream_trace.h"
 #include "core/threads.h"
 #include "dense/ddp/bucket_memory.h"
 #include "dense/ddp/device_sources.h"
@@ -60,6 +61,7 @@ class DeviceBuckets final : public BucketMemory {
   core::Threads threads_{1};
   std::shared_ptr<comm::nccl::StopWord> stop_;  // null: messages do not go by NCCL
   std::shared_ptr<compute::cuda::host::Stream> stream_;
+  compute::cuda::host::StreamTrace trace_;
   std::unique_ptr<compute::Backend> backend_;
   std::shared_ptr<comm::nccl::Lanes> lanes_;  // likewise null
   std::unique_ptr<comm::BodyCarrier> bodies_;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "compute/cuda/host/stream_trace.h"
 #include "dense/device/caller_matrices.h"
 #include "dense/device/context.h"
 #include "dense/device/gemm.h"
@@ -22,15 +23,11 @@
 namespace shardrec::dense {
 
 struct DeviceStack {
-  // Throws as the context and device::Gemm do. What the host has of parameters and of their scale outlives it.
-  DeviceStack(const device::ContextOptions& options, Precision precision, Parameters& host,
-              LossScale& host_scale)
-      : context(options),
-        gemm(context.shared_stream()),
-        parameters(context, host),
-        rounded_weights(context, element_of(precision)) {
-    if (precision == Precision::kFloat16) scaling.emplace(context, host_scale, host);
-  }
+  using Span = compute::cuda::host::StreamTrace::Span;
+
+  // Throws as the context and device::Gemm do. The host's parameters outlive it.
+  DeviceStack(const device::ContextOptions& options, const Parameters& host)
+      : context(options), gemm(context.shared_stream()), parameters(context, host) {}
 
   DeviceOperations operations(device::Multiplier multiplier) noexcept {
     return {context.stream(), gemm, multiplier, loss_scale()};
@@ -65,6 +62,14 @@ struct DeviceStack {
     if (scaling && !host_is_newer) scaling->download();
   }
 
+  // What the caller gave, on the device.
+  core::Matrix copied(device::CallerMatrices& matrices, const device::CallerMatrix& given,
+                      device::HostMatrix& copy) {
+    if (given.on_device) return matrices.read(given, copy);
+    const Span span(trace, "dense copy");
+    return matrices.read(given, copy);
+  }
+
   void zero_gradients() {
     receive();
     context.follow_caller();
@@ -74,6 +79,7 @@ struct DeviceStack {
 
   std::mutex mutex;
   device::Context context;
+  compute::cuda::host::StreamTrace trace{context.shared_stream()};
   device::Gemm gemm;
   device::DeviceParameters parameters;
   device::RoundedWeights rounded_weights;

@@ -19,6 +19,7 @@
 #include "core/function_ref.h"
 #include "core/tensor.h"
 #include "core/threads.h"
+#include "core/trace.h"
 #include "dense/gemm.h"
 #include "dense/layers/backward.h"
 #include "dense/layers/device_stack.h"
@@ -99,13 +100,8 @@ class Mlp {
   // Of a stack on a device: `use` may order other operations by those of the stack, whose thread rule it keeps.
   void with_context(core::FunctionRef<void(device::Context&)> use);
 
-  // Does it scale gradients (FLOAT16)? loss_scale(): of the last fetch, a scale of 1 where it does not.
-  bool scales() const noexcept { return precision_ == Precision::kFloat16; }
-  const LossScaleState& loss_scale() const noexcept { return loss_scale_.state(); }
-  // On a device from the next publish() on.
-  void set_loss_scale(const LossScaleState& state) noexcept {
-    if (scales()) loss_scale_.set_state(state);
-  }
+  // The row in traces of a stack on a device: what it does there. On the CPU it is in none.
+  void set_track(const core::TraceTrack& track);
 
   // In training, which a stack is in at first, dropout layers drop elements of the next forwards.
   void set_training(bool training) noexcept { training_ = training; }

@@ -53,6 +53,12 @@ float* Mlp::state(int state, int64_t offset) {
   return device_->parameters.state(state, offset);
 }
 
+void Mlp::set_track(const core::TraceTrack& track) {
+  if (device_ == nullptr) return;
+  const std::lock_guard lock(device_->mutex);
+  device_->trace.set_track(track);
+}
+
 std::unique_lock<std::mutex> Mlp::lock_device() const {
   return device_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock(device_->mutex);
 }
@@ -100,9 +106,11 @@ void Mlp::forward_on_device(const device::CallerMatrix& input, const device::Cal
   const std::lock_guard lock(device_->mutex);
   device_->receive();
   device::CallerMatrices given(device_->context);
-  const core::Matrix in = given.read(input, device_->input);
+  const core::Matrix in = device_->copied(given, input, device_->input);
   const core::Matrix out = given.write(output, device_->output);
   batch_ = input.rows.rows;
+  const DeviceStack::Span span(device_->trace, "dense forward");
+  const DeviceOperations on = device_->operations(multiplier());
   try {
     if (drops_) device_->store_forward(forward_number_);
     const DeviceOperations on = device_->operations(multiplier());
@@ -130,8 +138,10 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
   const std::lock_guard lock(device_->mutex);
   device_->receive();
   device::CallerMatrices given(device_->context);
-  const core::Matrix given_dy = given.read(output_gradient, device_->output_gradient);
+  const core::Matrix given_dy = device_->copied(given, output_gradient, device_->output_gradient);
   const core::Matrix dx = given.write(input_gradient, device_->input_gradient);
+  const DeviceStack::Span span(device_->trace, "dense backward");
+  const ElementMatrix dy = rounds() ? rounded_on_device(given_dy, rounded_gradient_) : given_dy;
   const DeviceOperations on = device_->operations(multiplier());
   const ElementMatrix dy =
       rounds() ? rounded_on_device(given_dy, rounded_gradient_, on.loss_scale) : given_dy;
@@ -176,8 +186,10 @@ void Mlp::step_on_device() {
   device_->receive();
   device_->context.follow_caller();
   const int64_t steps = parameters_.steps();
-  const compute::ElementUpdate settings = parameters_.begin_step();
-  if (device_->scaling) {  // the device counts
+  const DeviceStack::Span span(device_->trace, "dense step");
+  try {
+    device_->parameters.step(parameters_.begin_step());
+  } catch (...) {
     parameters_.set_steps(steps);
     device_->scaling->begin_step(device_->parameters.gradients());
     device_->parameters.step(settings, device_->loss_scale());

@@ -1,11 +1,12 @@
 #include "compute/cuda/host/event_clock.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardrec::compute::cuda::host {
 
 EventClock::EventClock(std::shared_ptr<Stream> stream, std::span<std::atomic<int64_t>> nanoseconds)
-    : stream_(std::move(stream)), nanoseconds_(nanoseconds) {
+    : stream_(std::move(stream)), nanoseconds_(nanoseconds), time_(stream_->device()) {
   for (Place& place : places_) {
     shardrec_cuda_event* event = nullptr;
     require(table().create_timed_event(stream_->device(), &event), "make an event with a time");
@@ -13,32 +14,64 @@ EventClock::EventClock(std::shared_ptr<Stream> stream, std::span<std::atomic<int
   }
 }
 
+EventClock::~EventClock() {
+  leave_trace();
+  if (!core::tracing() || first_ == end_) return;
+  try {
+    stream_->wait();
+  } catch (...) {  // the device is lost, and what it had to do
+    return;
+  }
+  read();
+}
+
 void EventClock::enter(size_t kind, const char* name) noexcept {
   if (kind_.has_value()) table().end_range();
   table().begin_range(name);
   kind_ = kind;
-  put(kind_);
+  put(kind_, name);
 }
 
 void EventClock::leave() noexcept {
   kind_.reset();
-  put(kind_);
+  put(kind_, nullptr);
   table().end_range();
 }
 
-void EventClock::put(std::optional<size_t> kind) noexcept {
-  if (!started_.load(std::memory_order_relaxed)) return;
+void EventClock::put(std::optional<size_t> kind, const char* name) noexcept {
+  const bool counts = started_.load(std::memory_order_relaxed);
+  const bool traces = core::tracing() && track_.has_value();
+  if (!counts && !traces) return forget_open_kind();
+  if (traces && !is_source_) {
+    join_trace();
+    is_source_ = true;
+  }
   const std::lock_guard lock(mutex_);
   if (end_ - first_ >= kPlaces / 2) count_what_is_over();
   if (failed_) return;
   if (end_ - first_ == kPlaces) ++first_;
+  std::optional<size_t> pair;
+  if (traces) {
+    pair = time_.pair(first_ == end_ ? std::nullopt : std::optional(place(first_).pair));
+  }
   Place& here = place(end_);
   if (table().record(here.event.get(), stream_->handle()) != SHARDREC_CUDA_OK) {
     failed_ = true;
     return;
   }
   here.kind = kind;
+  here.counts = counts;
+  here.name = pair.has_value() ? name : nullptr;
+  here.pair = pair.value_or(0);
+  has_open_kind_ = kind.has_value();
   ++end_;
+}
+
+void EventClock::forget_open_kind() noexcept {
+  if (!has_open_kind_) return;
+  const std::lock_guard lock(mutex_);
+  has_open_kind_ = false;
+  if (first_ < end_) place(end_ - 1).kind.reset();
 }
 
 void EventClock::read() noexcept {
@@ -51,6 +84,8 @@ void EventClock::count_what_is_over() noexcept {
   for (; !failed_ && first_ + 1 < end; ++first_) {
     const Place& from = place(first_);
     if (!from.kind.has_value()) continue;
+    if (from.name != nullptr) trace(from, place(first_ + 1));
+    if (!from.counts) continue;
     float milliseconds = 0;
     failed_ = table().milliseconds_between(from.event.get(), place(first_ + 1).event.get(),
                                            &milliseconds) != SHARDREC_CUDA_OK;
@@ -58,6 +93,16 @@ void EventClock::count_what_is_over() noexcept {
     nanoseconds_[*from.kind].fetch_add(static_cast<int64_t>(double{milliseconds} * 1e6),
                                        std::memory_order_relaxed);
   }
+}
+
+// Two pairs may differ by what they are unsure: a row's spans do not overlap for that.
+void EventClock::trace(const Place& from, const Place& to) noexcept {
+  const auto start = time_.time_of(from.pair, from.event.get());
+  const auto end = time_.time_of(from.pair, to.event.get());
+  if (!start.has_value() || !end.has_value()) return;
+  const core::TraceClock::time_point begun = std::max(*start, traced_);
+  traced_ = std::max(*end, begun);
+  core::record_past_event(*track_, from.name, begun, traced_);
 }
 
 // Events of one stream take place in order.
