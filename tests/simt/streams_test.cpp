@@ -264,5 +264,29 @@ TEST(Streams, EventsGoThroughTheLegacyDefaultStream) {
   EXPECT_EQ(cudaEventDestroy(behind), cudaSuccess);
 }
 
+// Of one device, each thread has its own.
+TEST(Streams, ThreadsHaveDefaultStreamsOfTheirOwn) {
+  Queue queue;
+  const auto of_thread = reinterpret_cast<cudaStream_t>(2);  // cudaStreamPerThread
+  cudaEvent_t before{};
+  cudaEvent_t behind{};
+  ASSERT_EQ(cudaEventCreateWithFlags(&before, cudaEventDisableTiming), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&behind, cudaEventDisableTiming), cudaSuccess);
+  simt_hold_stream(reinterpret_cast<int64_t>(queue.stream()));
+  ASSERT_EQ(cudaEventRecord(before, queue.stream()), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(of_thread, before), cudaSuccess);
+  std::thread([&] {
+    EXPECT_EQ(cudaEventRecord(behind, of_thread), cudaSuccess);
+    EXPECT_EQ(cudaEventSynchronize(behind), cudaSuccess)
+        << "it waits for nothing of another thread";
+  }).join();
+  ASSERT_EQ(cudaEventRecord(behind, of_thread), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(behind), cudaErrorNotReady);
+  simt_go_on();
+  EXPECT_EQ(cudaEventSynchronize(behind), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(before), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(behind), cudaSuccess);
+}
+
 }  // namespace
 }  // namespace shardrec::test

@@ -53,9 +53,10 @@ cudaError_t free_stream_of(cudaStream_t handle, Stream*& stream) noexcept {
   return cudaErrorStreamCaptureUnsupported;
 }
 
-cudaError_t stream_or_legacy(cudaStream_t handle, Stream*& stream) {
-  if (handle != nullptr) return free_stream_of(handle, stream);
-  stream = legacy_stream(current_device());
+cudaError_t stream_or_default(cudaStream_t handle, Stream*& stream) {
+  if (!is_default_stream(handle)) return free_stream_of(handle, stream);
+  constexpr uintptr_t kPerThread = 2;
+  stream = default_stream(current_device(), reinterpret_cast<uintptr_t>(handle) == kPerThread);
   return cudaSuccess;
 }
 

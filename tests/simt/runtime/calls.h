@@ -58,7 +58,8 @@ cudaError_t call(Body body) noexcept {
 cudaError_t stream_of(cudaStream_t handle, Stream*& stream) noexcept;
 // As stream_of(), for what no capture can have.
 cudaError_t free_stream_of(cudaStream_t handle, Stream*& stream) noexcept;
-// As free_stream_of(); 0 is the legacy default stream of the current device. For events.
-cudaError_t stream_or_legacy(cudaStream_t handle, Stream*& stream);
+// As free_stream_of(); 0 and 1 are the legacy default stream of the current device, 2 is that of the calling thread. For
+// events.
+cudaError_t stream_or_default(cudaStream_t handle, Stream*& stream);
 
 }  // namespace simt

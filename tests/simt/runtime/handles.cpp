@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <thread>
 #include <vector>
 
 #include "simt/control.h"
@@ -25,13 +26,21 @@ struct GraphEntry {
   std::unique_ptr<const Captured> operations;
 };
 
+// A device's, of a thread; of no thread: the legacy one.
+struct DefaultStream {
+  int device = 0;
+  std::thread::id thread;
+
+  auto operator<=>(const DefaultStream&) const = default;
+};
+
 struct Table {
   QuietMutex mutex;
   uintptr_t next = 0x1000;  // above the handles that CUDA gives a meaning, as 1 and 2
   std::map<uintptr_t, StreamEntry> streams;
   std::map<uintptr_t, EventEntry> events;
   std::map<uintptr_t, GraphEntry> graphs;
-  std::map<int, StreamEntry> legacy;  // by device
+  std::map<DefaultStream, StreamEntry> defaults;
 };
 
 // Streams that a test holds until it lets them go on.
@@ -91,9 +100,10 @@ Stream* remove_stream(cudaStream_t handle) noexcept {
   return stream;
 }
 
-Stream* legacy_stream(int device) {
+Stream* default_stream(int device, bool of_thread) {
+  const DefaultStream key{device, of_thread ? std::this_thread::get_id() : std::thread::id()};
   const QuietLock lock(table().mutex);
-  StreamEntry& entry = table().legacy[device];
+  StreamEntry& entry = table().defaults[key];
   if (entry.stream == nullptr) entry.stream = Stream::make(device);
   return entry.stream;
 }

@@ -42,9 +42,9 @@ cudaStream_t add_stream(Stream* stream);
 // Null if there is no such stream.
 Stream* find_stream(cudaStream_t handle) noexcept;
 Stream* remove_stream(cudaStream_t handle) noexcept;
-// The device's legacy default stream, made when it is first asked for. Only events are recorded and waited
-// for there.
-Stream* legacy_stream(int device);
+// The device's default stream, the calling thread's or the legacy one, made when it is first asked for. Only events are
+// recorded and waited for there.
+Stream* default_stream(int device, bool of_thread);
 // Marks all that was enqueued on the device, and waits for it.
 void wait_for_device(int device) noexcept;
 

@@ -105,7 +105,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
   return call([&]() -> cudaError_t {
     simt::Stream* stream = nullptr;
     simt::Event* event = nullptr;
-    if (const cudaError_t error = simt::stream_or_legacy(stream_handle, stream);
+    if (const cudaError_t error = simt::stream_or_default(stream_handle, stream);
         error != cudaSuccess) {
       return error;
     }
@@ -222,7 +222,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle
     if (const cudaError_t error = simt::event_of(event_handle, event); error != cudaSuccess) {
       return error;
     }
-    if (const cudaError_t error = simt::stream_or_legacy(stream_handle, stream);
+    if (const cudaError_t error = simt::stream_or_default(stream_handle, stream);
         error != cudaSuccess) {
       return error;
     }

@@ -7,8 +7,8 @@
 // A capture has the kernels, copies and memsets of one stream; all else that is called for that stream is
 // refused until it ends, and no other stream joins it.
 //
-// Unlike CUDA: in the legacy default stream events are recorded and waited for, and all else is
-// NotSupported, with a sentence on stderr; it does not wait for other streams. Nothing waits for a whole
+// Unlike CUDA: in default streams, the legacy one and those of threads, events are recorded and waited for, and all else
+// is NotSupported, with a sentence on stderr; they do not wait for other streams. Nothing waits for a whole
 // device but cudaFree() and cudaFreeHost().
 #pragma once
 
