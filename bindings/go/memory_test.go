@@ -173,6 +173,52 @@ func TestAStackOnADevice(t *testing.T) {
 	refusedWith(t, StatusInvalidArgument, "device 99 does not exist", err)
 }
 
+// Layers of two ranks there, in a set: gradients are exchanged on the device, and close to those of the CPU. Parameters of
+// the program's own are the host's here.
+func TestASetWithAStackOnADevice(t *testing.T) {
+	memory, err := NewMemory(DeviceTypeCuda, 0, 64)
+	if err != nil {
+		ok(t, os.Getenv("SHARDREC_TEST_DEVICE") == "", err)
+		t.Skip("no device: ", err)
+	}
+	defer memory.Close()
+	const batch = 3
+	train := func(device int64) [2][]float32 {
+		var all [2][]float32
+		must(0, Run(2, func(comm *Comm) error {
+			rank := must(comm.Rank())
+			own := float32(rank)
+			// Ranks begin apart: Commit copies the values of rank 0.
+			mlp := must(NewMlp(2, new(MlpOptions).Optimizer(OptimizerAdam).Seed(int64(3+rank)).Device(device)))
+			defer mlp.Close()
+			ddp := must(NewDdp(comm, new(DdpOptions).Stream(0)))
+			defer ddp.Close()
+			_, refused := ddp.AddParameter("there", must(memory.Tensor(0, DtypeFloat32, 2)), Tensor{})
+			refusedWith(t, StatusInvalidArgument, "a tensor of a Memory", refused)
+			must(0, errors.Join(mlp.AddLinear(4, ActivationRelu), mlp.AddLinear(1, ActivationNone)))
+			must(ddp.AddMlp("stack", mlp))
+			err := ddp.Commit()
+			x, y, dy := []float32{1, own, -0.5, 2, own + 1, 0.25}, make([]float32, batch), []float32{own + 0.5, -1, 0.25}
+			for range 2 {
+				err = errors.Join(err, ddp.Begin(true), mlp.Forward(Matrix(x, batch, 2), Matrix(y, batch, 1)), mlp.Backward(Matrix(dy, batch, 1), Tensor{}),
+					ddp.End(), ddp.Wait())
+				must(ddp.ClipGradients(ClipL2, 1))
+				err = errors.Join(err, mlp.Step())
+			}
+			weight, _, failure := mlp.Parameter(0)
+			must(0, errors.Join(err, failure, ddp.CheckEqual()))
+			all[rank] = must(weight.Values())
+			return nil
+		}))
+		return all
+	}
+	cpu, device := train(-1), train(0)
+	ok(t, slices.Equal(device[0], device[1]) && device[0][0] != 0, device)
+	for i, value := range cpu[0] {
+		ok(t, value-device[0][i] < 1e-4 && device[0][i]-value < 1e-4, i, cpu, device)
+	}
+}
+
 // The loss where a stack is, and metrics, with tensors there and here: the bits of the CPU.
 func TestLossAndMetricsOnADevice(t *testing.T) {
 	memory, err := NewMemory(DeviceTypeCuda, 0, 1024)

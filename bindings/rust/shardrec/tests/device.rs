@@ -262,3 +262,46 @@ fn losses_and_metrics_on_a_device() {
     let nowhere = MetricsOptions::new().device(99);
     assert_eq!(kind(Metrics::new(None, Some(&nowhere))), Some(ErrorKind::InvalidArgument));
 }
+
+/// Layers of two ranks there, in a set: gradients are exchanged on the device, and close to those of the CPU.
+#[test]
+fn a_set_with_a_stack_on_a_device() {
+    if let Err(e) = Memory::new(DeviceType::Cuda, 0, 64) {
+        assert!(std::env::var_os("SHARDREC_TEST_DEVICE").is_none(), "{e}");
+        eprintln!("skipped: {e}");
+        return;
+    }
+    const BATCH: usize = 3;
+    let train = |device: i64| {
+        let results = run(2, |comm: &Comm| -> Result<Vec<f32>> {
+            let rank = comm.rank()? as f32;
+            // Ranks begin apart: commit copies the values of rank 0.
+            let options = MlpOptions::new().optimizer(Optimizer::Adam).seed(3 + rank as i64).device(device);
+            let mut mlp = Mlp::new(2, Some(&options))?;
+            mlp.add_linear(4, Activation::Relu)?;
+            mlp.add_linear(1, Activation::None)?;
+            let mut ddp = Ddp::new(comm, None)?;
+            ddp.add_mlp("stack", &mlp)?;
+            ddp.commit()?;
+            let x = [1.0, rank, -0.5, 2.0, rank + 1.0, 0.25];
+            let mut y = [0f32; BATCH];
+            for _ in 0..2 {
+                let step = ddp.begin(true)?;
+                let pass = mlp.forward(View::matrix(&x, BATCH, 2), ViewMut::matrix(&mut y, BATCH, 1))?;
+                pass.backward(View::matrix(&[rank + 0.5, -1.0, 0.25], BATCH, 1), None)?;
+                step.wait()?;
+                ddp.clip_gradients(Clip::L2, 1.0)?;
+                mlp.step()?;
+            }
+            ddp.check_equal()?;
+            let mut all = mlp.parameter(0)?.value;
+            all.extend(mlp.parameter(2)?.gradient);
+            Ok(all)
+        });
+        results.unwrap()
+    };
+    let (cpu, device) = (train(-1), train(0));
+    assert_eq!(device[0], device[1]);
+    assert!(cpu[0].iter().any(|value| *value != 0.0));
+    assert!(cpu[0].iter().zip(&device[0]).all(|(a, b)| (a - b).abs() < 1e-4), "{cpu:?} {device:?}");
+}

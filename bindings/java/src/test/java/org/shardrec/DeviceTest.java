@@ -29,6 +29,7 @@ public final class DeviceTest {
     stepsAreEqual();
     stacksAreAlike();
     lossesAreEqual();
+    setsAreAlike();
     check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
     System.out.println("java: ok");
   }
@@ -156,6 +157,47 @@ public final class DeviceTest {
       fails(Status.UNSUPPORTED, "on a CUDA device", () -> ShardRec.bceWithLogits(null, z.tensor, labels, null, null));
     }
     fails(Status.INVALID_ARGUMENT, "device 99 does not exist", () -> new Metrics(null, new MetricsOptions().device(99)));
+  }
+
+  /** Layers of two ranks there, in a set: gradients are exchanged on the device, and close to those of the CPU. Parameters of
+   * the program's own are the host's here. */
+  static void setsAreAlike() throws Exception {
+    float[][] cpu = trainedInASet(-1), device = trainedInASet(0);
+    check(device[0][0] != 0 && Arrays.equals(device[0], device[1]), "ranks: " + Arrays.deepToString(device));
+    for (int i = 0; i < 8; ++i) check(Math.abs(cpu[0][i] - device[0][i]) < 1e-4, i + ": " + cpu[0][i] + ", " + device[0][i]);
+  }
+
+  /** The first weights of each rank. */
+  static float[][] trainedInASet(int device) throws Exception {
+    int batch = 3;
+    float[][] weights = new float[2][];
+    ShardRec.run(2, comm -> {
+      int rank = comm.rank();
+      // Ranks begin apart: commit copies the values of rank 0.
+      try (Mlp mlp = new Mlp(2, new MlpOptions().optimizer(Optimizer.ADAM).seed(3 + rank).device(device));
+          Ddp ddp = new Ddp(comm, new DdpOptions().stream(0)); There there = new There(Tensor.vector(Tensor.floats(2)))) {
+        refused(() -> ddp.addParameter("there", there.tensor, null));
+        mlp.addLinear(4, Activation.RELU);
+        mlp.addLinear(1, Activation.NONE);
+        ddp.addMlp("stack", mlp);
+        ddp.commit();
+        FloatBuffer x = floats(1, rank, -0.5f, 2, rank + 1, 0.25f), y = Tensor.floats(batch);
+        for (int step = 0; step < 2; ++step) {
+          ddp.begin(true);
+          mlp.forward(Tensor.matrix(x, batch, 2), Tensor.matrix(y, batch, 1));
+          mlp.backward(Tensor.matrix(floats(rank + 0.5f, -1, 0.25f), batch, 1), null);
+          ddp.end();
+          ddp.await();
+          ddp.clipGradients(Clip.L2, 1);
+          mlp.step();
+        }
+        ddp.checkEqual();
+        FloatBuffer first = Tensor.floats(8);
+        ShardRec.tensorCopy(Tensor.matrix(first, 4, 2), mlp.parameter(0).value(), 0);
+        weights[rank] = Tensor.vector(first).toFloats();
+      }
+    });
+    return weights;
   }
 
   /** What a step leaves. */
