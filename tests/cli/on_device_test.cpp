@@ -355,6 +355,27 @@ TEST_F(LayersOnDevice, ADcnWithDropoutFollowsTheCpu) {
   expect_near(trained(on_device, "device"), trained(dcn));
 }
 
+TEST_F(LayersOnDevice, PrecisionsFollowTheCpu) {
+  const nlohmann::json float32 = trained({});
+  for (const char* precision : {"bfloat16", "float16"}) {
+    SCOPED_TRACE(precision);
+    const nlohmann::json cpu = trained({"--precision", precision});
+    const nlohmann::json device = trained({"--precision", precision, "--device", "cuda"}, "device");
+    EXPECT_NE(cpu.at("first_losses"), float32.at("first_losses"));
+    for (size_t step = 0; step < 10; ++step) {
+      const double loss = cpu.at("first_losses").at(step);
+      EXPECT_NEAR(device.at("first_losses").at(step).get<double>(), loss, 2e-3);
+      EXPECT_NEAR(float32.at("first_losses").at(step).get<double>(), loss, 2e-2);
+    }
+    EXPECT_NEAR(device.at("test_auc").get<double>(), cpu.at("test_auc").get<double>(), 5e-3);
+  }
+  const Finished refused = run(
+      {"train", "--format", "criteo", "--data", data_->path("log.tsv"), "--precision", "tfloat32"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("--precision tfloat32 needs layers on devices"), std::string::npos)
+      << refused.err;
+}
+
 TEST_F(LayersOnDevice, BenchDenseTrainsThere) {
   const auto measured = [](const std::string& device) {
     const Finished result = run({"bench", "dense", "--layers", "9-17-3", "--batch", "20", "--ranks",

@@ -43,7 +43,7 @@ DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int6
                        .cross_layers = crosses_ ? options.cross_layers : 0,
                        .hidden = options.top,
                        .outputs = 1})),
-      ddp_(comm, DdpOptions().average(false)),
+      ddp_(comm, DdpOptions().average(false).reduction(options.ddp_reduction)),
       bottom_out_(device),
       crossed_(device),
       bottom_gradient_(device),

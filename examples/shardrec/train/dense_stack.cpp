@@ -35,7 +35,8 @@ Mlp make_stack(const TrainOptions& train, int rank, int64_t device, const StackS
       .learning_rate(train.dense_learning_rate)
       .seed(stack_seed(train, shape.number, rank))
       .device(device)
-      .device_wait(train.device_wait);
+      .device_wait(train.device_wait)
+      .precision(train.precision);
   if (train.threads > 0) options.threads(train.threads);
   Mlp stack(shape.inputs, options);
   std::vector<int32_t> biases;  // the last parameters of their layers

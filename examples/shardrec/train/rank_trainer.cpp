@@ -33,6 +33,8 @@ Collection make_tables(Comm& comm, int rank, const TrainOptions& options, const 
       .forward_compression(options.forward_compression)
       .backward_compression(options.backward_compression);
   if (options.threads > 0) tables.threads(options.threads);
+  // Where gradients of the layers overflow, their step is skipped: that of the tables too.
+  if (options.precision == "float16") tables.non_finite(SHARDREC_NON_FINITE_SKIP);
   if (mesh == nullptr) return Collection(comm, model, plan, tables);
   tables.gradient_divisor_value(static_cast<double>(options.sharding_group_size) / options.ranks);
   return Collection(comm, *mesh, model, plan, tables);

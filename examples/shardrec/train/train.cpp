@@ -330,6 +330,16 @@ void check_reduction(const TrainOptions& options) {
   throw UserError("--ddp-reduction nccl needs --engine nccl");
 }
 
+void check_precision(const TrainOptions& options) {
+  if (options.precision == "float16" && options.sharding_group_size > 0) {
+    throw UserError(
+        "--precision float16 does not go with --sharding-group-size: a sharding group that skips a "
+        "step is no longer at that of the others.");
+  }
+  if (options.precision != "tfloat32" || options.layers_on_device) return;
+  throw UserError("--precision tfloat32 needs layers on devices: --device cuda, and cuBLASLt");
+}
+
 // What --dense-device means. Returns what the user is told, or nothing. Throws UserError.
 std::string place_layers(TrainOptions& options) {
   if (options.tables_on.on_cpu()) {
@@ -358,6 +368,7 @@ int train(TrainOptions options) {
   options.tables_on = TablesOn(options.device);
   const std::string layers_note = place_layers(options);
   check_reduction(options);
+  check_precision(options);
   if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   handle_interrupts();
   const auto begun = std::chrono::steady_clock::now();

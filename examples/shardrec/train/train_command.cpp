@@ -55,6 +55,13 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
       ->check(CLI::IsMember({"auto", "cpu", "device"}))
       ->capture_default_str();
   command
+      ->add_option(
+          "--precision", o.precision,
+          "In what the layers multiply: float32, tfloat32 (on devices), bfloat16, or float16, "
+          "with scaled gradients: a stack or the tables skip a step whose gradients overflow")
+      ->check(CLI::IsMember({"float32", "tfloat32", "bfloat16", "float16"}))
+      ->capture_default_str();
+  command
       ->add_option("--ddp-reduction", o.ddp_reduction,
                    "Who adds up the gradients of layers on devices: ordered (the library, with the "
                    "same bits whatever carries them) or nccl (--engine nccl)")

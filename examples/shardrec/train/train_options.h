@@ -20,6 +20,7 @@ struct TrainOptions {
   std::string device_wait = "sleep";
   std::string dense_device = "auto";
   std::string ddp_reduction = "ordered";
+  std::string precision = "float32";
   TablesOn tables_on;             // what device means here
   bool layers_on_device = false;  // what dense_device means here: on that of the rank's tables
   std::string forward_compression = "none";
