@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "comm/collective/collectives.h"
 #include "comm/engines/engine.h"
@@ -133,17 +136,19 @@ class TwoRanks {
     return carrier_->over(group_->open_channel(comm::Purpose::kDense), comm::Purpose::kDense);
   }
   void barrier() { control_.barrier({.name = "barrier", .kind = 1}); }
-  comm::Ticket post(comm::Channel& channel, char letter) {
+  // Behind the caller's stream, if one is given; else the letters are there when it returns.
+  comm::Ticket post(comm::Channel& channel, char letter, std::optional<int64_t> behind = {}) {
+    if (behind) backend_->follow_caller(*behind);
     const auto buffer = carrier_->make_buffer();
     std::byte* const at = buffer->resize(kBytes);
-    const Bytes letters(kBytes, static_cast<std::byte>(letter));
+    const Bytes& letters = letters_.emplace_back(kBytes, static_cast<std::byte>(letter));
     backend_->transfer().copy(at, letters.data(), kBytes);
     buffer->publish(at, at + kBytes);
     carrier_->finish_writing();
     std::array<comm::ConstBytes, 2> messages;
     messages[static_cast<size_t>(1 - group_->rank())] = buffer->host(at, at + kBytes);
     const comm::Ticket ticket = channel.post(kLetters, messages, buffer->keep_alive());
-    backend_->wait();
+    if (!behind) backend_->wait();
     return ticket;
   }
   Bytes receive(comm::Channel& channel, comm::Ticket ticket) {
@@ -167,6 +172,7 @@ class TwoRanks {
   std::unique_ptr<compute::Backend> backend_;
   std::unique_ptr<comm::BodyCarrier> carrier_;
   comm::Collectives control_;
+  std::deque<Bytes> letters_;  // that were posted
 };
 
 Bytes letters_of(char letter) { return Bytes(TwoRanks::kBytes, static_cast<std::byte>(letter)); }
@@ -215,6 +221,41 @@ TEST(BodiesBetweenProcesses, AreNotWrittenAgainBeforeTheyAreReclaimed) {
       EXPECT_EQ(ranks.receive(*first, of_first), letters_of('a'));
     }
     EXPECT_EQ(ranks.receive(*second, of_second), letters_of('b'));
+    ranks.barrier();
+  }
+  group->leave();
+}
+
+// A rank that has enqueued a long time of work behind a message, and another message behind that, holds nobody up who
+// receives the first one: the work may need what the other rank does next.
+TEST(BodiesBetweenProcesses, AreThereThoughLaterOnesAreNot) {
+  const int rank = everyone->rank();
+  const auto group = everyone->split(rank < 2 && goes_by_ipc() ? 0 : 1, 0);
+  if (rank < 2 && goes_by_ipc()) {
+    group->set_deadlines({.step = 20, .setup = 60, .warn = 30});
+    TwoRanks ranks(group);
+    const auto first = ranks.open_channel();
+    const auto second = ranks.open_channel();
+    compute::cuda::host::Stream caller(rank);
+    const comm::Ticket of_first = ranks.post(*first, 'a');
+    comm::Ticket of_second{};
+    if (rank == 0) {
+      test::of_plugin<void(int64_t)>("simt_hold_stream")(caller.number());
+      of_second = ranks.post(*second, 'b', caller.number());
+    } else {
+      EXPECT_EQ(ranks.receive(*first, of_first), letters_of('a'));
+      of_second = ranks.post(*second, 'b');
+    }
+    ranks.barrier();  // rank 0 goes on when rank 1 has received the first one
+    if (rank == 0) {
+      test::of_plugin<void()>("simt_go_on")();
+      EXPECT_EQ(ranks.receive(*first, of_first), letters_of('a'));
+    }
+    EXPECT_EQ(ranks.receive(*second, of_second), letters_of('b'));
+    for (const auto& [channel, ticket] :
+         {std::pair(first, of_first), std::pair(second, of_second)}) {
+      channel->reclaim(ticket);
+    }
     ranks.barrier();
   }
   group->leave();

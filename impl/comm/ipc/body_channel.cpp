@@ -20,9 +20,12 @@ constexpr size_t kAlignment = 64;  // of messages that have come
 constexpr uint64_t kMost = uint64_t{1} << 46;
 
 size_t room_for(size_t bytes) { return core::align_up(bytes, kAlignment); }
-size_t header_of(BodyBytes body) { return sizeof body + (body == 0 ? 0 : sizeof(Place)); }
 
 }  // namespace
+
+size_t BodyChannel::header_of(uint64_t body) noexcept {
+  return sizeof body + (body == 0 ? 0 : sizeof(BodyPlace));
+}
 
 BodyChannel::BodyChannel(std::shared_ptr<Channel> heads, std::shared_ptr<Links> links,
                          std::shared_ptr<Unread> unread, compute::Backend& backend)
@@ -73,11 +76,15 @@ Ticket BodyChannel::post(const Operation& operation, std::span<const ConstBytes>
     if (to != rank_) find_body(exchange, to, send[to]);
   }
   if (exchange.heads.use_count() > 1) exchange.heads = std::make_shared<std::vector<std::byte>>();
-  write_heads(*exchange.heads, send);
   if (!exchange.sent.from.empty()) {
+    exchange.sent.written = links_->exports()->take_event();
     backend_.marks()->set(*written_);
-    links_->tell_written(*written_);
+    links_->record_written(*exchange.sent.written, *written_);
+    for (const size_t to : exchange.sent.peers) {
+      places_[to].written = exchange.sent.written->place();
+    }
   }
+  write_heads(*exchange.heads, send);
   const Ticket ticket = heads_->post(operation, messages_, exchange.heads);
   exchange.keep_alive = std::move(keep_alive);
   ++posted_;
@@ -92,7 +99,7 @@ void BodyChannel::find_body(Exchange& exchange, size_t to, ConstBytes message) {
   const size_t head = memory->head_of(message);
   if (head == message.size()) return;
   head_bytes_[to] = head;
-  places_[to] = links_->exports()->place_of(memory->at(message.data() + head));
+  places_[to].at = links_->exports()->place_of(memory->at(message.data() + head));
   exchange.sent.peers.push_back(to);
   auto& from = exchange.sent.from;
   if (std::find(from.begin(), from.end(), memory) == from.end()) from.push_back(std::move(memory));
@@ -113,7 +120,7 @@ void BodyChannel::write_heads(std::vector<std::byte>& heads, std::span<const Con
     const size_t head = head_bytes_[to];
     const BodyBytes body = send[to].size() - head;
     std::memcpy(at, &body, sizeof body);
-    if (body != 0) std::memcpy(at + sizeof body, &places_[to], sizeof(Place));
+    if (body != 0) std::memcpy(at + sizeof body, &places_[to], sizeof(BodyPlace));
     if (head != 0) std::memcpy(at + header_of(body), send[to].data(), head);
     messages_[to] = {at, header_of(body) + head};
     at += room(to);
@@ -136,7 +143,7 @@ void BodyChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
     place(exchange.arrivals.get(), received);
     received[rank_] = exchange.own;
     if (bytes != 0) copy(exchange, ticket.sequence);
-    acknowledgements_->post(exchange.operation);
+    acknowledgements_->post(exchange.operation, bytes != 0 ? exchange.copied.get() : nullptr);
   } catch (...) {  // peers would wait for what this rank does not acknowledge
     links_->give_up(exchange.operation);
     finish_copies();
@@ -184,16 +191,18 @@ void BodyChannel::place(const Arrivals* arrivals, std::span<ConstBytes> received
   }
 }
 
-void BodyChannel::copy(const Exchange& exchange, uint64_t sequence) {
+void BodyChannel::copy(Exchange& exchange, uint64_t sequence) {
+  if (exchange.copied == nullptr) exchange.copied = links_->exports()->take_event();
   compute::Marks& marks = links_->marks();
   exchange.arrivals->bodies->follow_readers(marks);
   for (const Part& part : parts_) {
-    links_->wait_until_written(part.peer, {.operation = exchange.operation, .sequence = sequence});
+    links_->wait_for(part.peer, part.place.written,
+                     {.operation = exchange.operation, .sequence = sequence});
     host::copy_from_process(links_->stream(), part.to,
-                            links_->open(part.peer, part.place, part.bytes), part.bytes);
+                            links_->open(part.peer, part.place.at, part.bytes), part.bytes);
   }
   marks.set(exchange.arrivals->bodies->written());
-  links_->tell_copied();
+  links_->record_copied(*exchange.copied);
 }
 
 // Where arrivals have no mark behind them.
@@ -216,7 +225,8 @@ void BodyChannel::reclaim(Ticket ticket) {
   Exchange& exchange = of(ticket);
   acknowledgements_->receive_through(ticket.sequence);
   for (const size_t peer : exchange.sent.peers) {
-    links_->wait_until_copied(peer, {.operation = exchange.operation, .sequence = ticket.sequence});
+    links_->wait_for(peer, acknowledgements_->copied(ticket.sequence, peer),
+                     {.operation = exchange.operation, .sequence = ticket.sequence});
   }
   exchange.sent.clear();
   exchange.keep_alive.reset();

@@ -1,7 +1,8 @@
 // A channel whose messages' bodies are copied by their receivers, from the device of a process to that of another one.
 // What goes by the channel below it are heads, each with the place of its body in memory that the sender has shared
-// (exports.h). When all heads of an exchange are there, a rank waits until the bodies are written, enqueues copies of
-// them in a stream of its own, and acknowledges the exchange; reclaim() waits for the peers' copies.
+// (exports.h) and the event behind which it is written. When all heads of an exchange are there, a rank waits until the
+// bodies are written, enqueues copies of them in a stream of its own, and acknowledges the exchange with an event behind
+// them; reclaim() waits for those of the peers. Events are of one exchange: what a rank enqueues later holds nobody up.
 //
 // Bodies that have come are shared memory (bodies/shared_memory.h), as those of ranks of one process are: whoever
 // has the message finds its body there.
@@ -43,6 +44,7 @@ class BodyChannel final : public Channel {
   Ticket post(const Operation& operation, std::span<const ConstBytes> send,
               std::shared_ptr<const void> keep_alive) override;
   void receive(Ticket ticket, std::span<ConstBytes> received) override;
+  // receive() may still wait for peers' devices then.
   [[nodiscard]] bool has_arrived(Ticket ticket) noexcept override {
     return heads_->has_arrived(ticket);
   }
@@ -50,11 +52,19 @@ class BodyChannel final : public Channel {
   void reclaim(Ticket ticket) override;
 
  private:
+  // Where a body is, and the event behind which it is there.
+  struct BodyPlace {
+    Place at;
+    EventPlace written;
+  };
   struct Exchange {
     const char* operation = "";
     ConstBytes own;  // to itself
     std::shared_ptr<std::vector<std::byte>> heads = std::make_shared<std::vector<std::byte>>();
     Unread::Bodies sent;  // until they are reclaimed
+    // Behind the copies of the last exchange that this place had. Peers have asked for it when they post the one that
+    // has the place next.
+    std::shared_ptr<Exports::Event> copied;
     std::shared_ptr<const void> keep_alive;
     std::unique_ptr<Arrivals> arrivals;  // while they are read
   };
@@ -63,17 +73,18 @@ class BodyChannel final : public Channel {
     size_t peer = 0;
     size_t head = 0;  // bytes of its message before it
     uint64_t bytes = 0;
-    Place place;
+    BodyPlace place;
     std::byte* to = nullptr;
   };
 
+  static size_t header_of(uint64_t body) noexcept;
   Exchange& of(Ticket ticket) { return exchanges_[ticket.sequence % exchanges_.size()]; }
   // Of a message that is sent: where its body is.
   void find_body(Exchange& exchange, size_t to, ConstBytes message);
   void write_heads(std::vector<std::byte>& heads, std::span<const ConstBytes> send);
   void read_heads();
   void place(const Arrivals* arrivals, std::span<ConstBytes> received);
-  void copy(const Exchange& exchange, uint64_t sequence);
+  void copy(Exchange& exchange, uint64_t sequence);
   void finish_copies() noexcept;
 
   const std::shared_ptr<Channel> heads_;
@@ -85,7 +96,7 @@ class BodyChannel final : public Channel {
   uint64_t posted_ = 0;
   std::vector<ConstBytes> messages_;  // as the channel below takes and shows them
   std::vector<size_t> head_bytes_;    // by rank, of those that are posted
-  std::vector<Place> places_;         // likewise, where they have a body
+  std::vector<BodyPlace> places_;     // likewise, where they have a body
   std::vector<Part> parts_;
   std::shared_ptr<compute::Mark> written_;  // in the back end's operations
   ArrivalPool arrivals_;

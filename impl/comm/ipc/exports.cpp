@@ -15,8 +15,10 @@ namespace {
 
 namespace host = compute::cuda::host;
 
-// A block is handed out in parts of two megabytes by CUDA anyway, and is mapped by each peer.
-constexpr size_t kLeastBytes = size_t{64} << 10;
+// CUDA cuts smaller ones out of such a block, all of which peers would see.
+constexpr size_t kLeastBytes = size_t{2} << 20;
+// A free block that is so many times as large as what is asked for is for larger ones.
+constexpr size_t kMostOver = 4;
 constexpr auto kClose = std::chrono::milliseconds(2000);
 // Of a communicator that is dead: peers are told of that at about the same time.
 constexpr auto kCloseDead = std::chrono::milliseconds(500);
@@ -62,7 +64,7 @@ Exports::Exports(std::shared_ptr<Communicator> communicator, int32_t device,
                  compute::BookedBytes booked)
     : communicator_(std::move(communicator)),
       device_(device),
-      ends_(std::make_unique<Ends>(static_cast<size_t>(communicator_->size()), device)) {
+      ends_(std::make_unique<Ends>(static_cast<size_t>(communicator_->size()))) {
   destroy_closed();
   ends_->booked = std::move(booked);
 }
@@ -107,7 +109,8 @@ std::unique_ptr<compute::Allocation> Exports::allocate(size_t bytes) {
   Block* found = nullptr;
   for (const auto& [at, block] : ends_->blocks) {
     const size_t size = block->memory.size();
-    if (!block->is_free || size < bytes) continue;
+    if (!block->is_free || size < bytes || size / kMostOver > std::max(bytes, kLeastBytes))
+      continue;
     if (found == nullptr || size < found->memory.size()) found = block.get();
   }
   if (found == nullptr) {
@@ -129,6 +132,27 @@ std::unique_ptr<compute::Allocation> Exports::allocate(size_t bytes) {
 
 std::unique_ptr<compute::Allocation> Exports::allocate_zeros(size_t /*bytes*/) {
   core::fail(SHARDREC_INTERNAL, "tables do not lie in memory that peers open");
+}
+
+std::shared_ptr<Exports::Event> Exports::take_event() {
+  const std::lock_guard lock(mutex_);
+  auto& events = ends_->events;
+  auto found =
+      std::find_if(events.begin(), events.end(), [](const auto& event) { return event->is_free; });
+  if (found == events.end()) {
+    events.reserve(events.size() + 1);
+    auto made = std::make_unique<Event>(device_);
+    made->number = events.size() + 1;
+    made->is_free = true;
+    found = events.insert(events.end(), std::move(made));
+  }
+  Event& event = **found;
+  std::shared_ptr<Event> taken(&event, [held = shared_from_this()](Event* done) {
+    const std::lock_guard of_done(held->mutex_);
+    done->is_free = true;
+  });
+  event.is_free = false;
+  return taken;
 }
 
 void Exports::free(Block& block) noexcept {

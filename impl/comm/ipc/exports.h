@@ -1,6 +1,6 @@
 // What a rank has made for its peers to open: blocks of its device's memory, in which bodies of messages are written, and
-// two events. Blocks that messages no longer need are used again; all are destroyed together, when no peer has them
-// open any more: with the last that uses them, or, where peers take their time, when something like it is made or
+// events. Those that messages no longer need are used again; all are destroyed together, when no peer has them open any
+// more: with the last that uses them, or, where peers take their time, when something like it is made or
 // ends later in this process, or with the process.
 //
 // Thread rule: any thread; blocks as Memory has it.
@@ -29,6 +29,12 @@ struct Place {
   shardrec_cuda_handle handle{};
 };
 
+// An event that peers may ask for: as it was recorded for one exchange. 0: none.
+struct EventPlace {
+  uint64_t number = 0;  // among those of the rank
+  shardrec_cuda_handle handle{};
+};
+
 class Exports final : public compute::Memory, public std::enable_shared_from_this<Exports> {
  public:
   // Throws OUT_OF_MEMORY, DEVICE_ERROR: processes share nothing of such a device. booked: counts the blocks; or null.
@@ -43,9 +49,18 @@ class Exports final : public compute::Memory, public std::enable_shared_from_thi
   // Of an address in a block.
   Place place_of(const std::byte* at) const;
 
-  // Recorded behind the operations that write bodies, and behind copies of what came from peers.
-  compute::cuda::host::SharedEvent& written() noexcept { return ends_->written; }
-  compute::cuda::host::SharedEvent& copied() noexcept { return ends_->copied; }
+  // An event of one exchange, which is recorded once while it is held: whoever asks for it asks for that exchange. It goes
+  // to another one when it is let go, by when peers have asked.
+  struct Event {
+    explicit Event(int32_t device) : event(device) {}
+    EventPlace place() const noexcept { return {.number = number, .handle = event.handle()}; }
+
+    compute::cuda::host::SharedEvent event;
+    uint64_t number = 0;
+    bool is_free = false;
+  };
+  // Throws OUT_OF_MEMORY, DEVICE_ERROR. It does not outlive this.
+  std::shared_ptr<Event> take_event();
 
   // In which peers say that they have closed all of it.
   ClosedWords& words() noexcept { return ends_->words; }
@@ -63,7 +78,7 @@ class Exports final : public compute::Memory, public std::enable_shared_from_thi
   };
   // What is destroyed when no peer has it open.
   struct Ends {
-    Ends(size_t ranks, int32_t device) : words(ranks), written(device), copied(device) {}
+    explicit Ends(size_t ranks) : words(ranks) {}
     ~Ends();
     Ends(const Ends&) = delete;
     Ends& operator=(const Ends&) = delete;
@@ -76,8 +91,7 @@ class Exports final : public compute::Memory, public std::enable_shared_from_thi
 
     ClosedWords words;
     std::vector<Peer> peers;
-    compute::cuda::host::SharedEvent written;
-    compute::cuda::host::SharedEvent copied;
+    std::vector<std::unique_ptr<Event>> events;                 // by number, from 1
     std::map<const std::byte*, std::unique_ptr<Block>> blocks;  // by address
     compute::BookedBytes booked;
   };
@@ -94,7 +108,7 @@ class Exports final : public compute::Memory, public std::enable_shared_from_thi
 
   const std::shared_ptr<Communicator> communicator_;
   const int32_t device_;
-  mutable std::mutex mutex_;  // of the blocks
+  mutable std::mutex mutex_;  // of the blocks and events
   uint64_t numbers_ = 0;
   std::unique_ptr<Ends> ends_;
 };

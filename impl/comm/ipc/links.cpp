@@ -60,8 +60,7 @@ bool may_all_share(const std::vector<Whereabouts> &ranks) {
 struct Links::Hello {
   uint32_t is_offered = 0;
   WordsHandle words;
-  shardrec_cuda_handle written{};
-  shardrec_cuda_handle copied{};
+  EventPlace event;  // behind which the token is there
   Place token_at;
   uint64_t token = 0;  // that lies there
 };
@@ -81,7 +80,12 @@ Links::~Links() { close_all(); }
 
 void Links::connect(Collectives &collectives) {
   const auto ranks = gather(collectives, wanted_ ? whereabouts() : Whereabouts{});
-  if (!may_all_share(ranks)) return;
+  if (!may_all_share(ranks)) {
+    core::log(SHARDREC_LOG_INFO, rank(),
+              "what goes from device to device goes through the hosts: not all ranks may open each "
+              "other's memory");
+    return;
+  }
   std::string why;  // this rank cannot
   const auto attempt = [&](const auto &work) {
     try {
@@ -118,11 +122,12 @@ void Links::offer(const std::vector<Whereabouts> &ranks, Hello &hello) {
   hello.token = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
   std::memcpy(token.data(), &hello.token, sizeof hello.token);
   copies_.copy(block->data, token.data(), sizeof hello.token);
+  const auto event = exports_->take_event();
+  record_copied(*event);
   copies_.wait();
   exports_->await_peers(ranks);
   hello.words = exports_->words().handle();
-  hello.written = exports_->written().handle();
-  hello.copied = exports_->copied().handle();
+  hello.event = event->place();
   hello.token_at = exports_->place_of(block->data);
   hello.is_offered = 1;
 }
@@ -132,12 +137,9 @@ void Links::open_all(const std::vector<Hello> &hellos) {
   for (size_t rank = 0; rank < hellos.size(); ++rank) {
     if (rank == static_cast<size_t>(communicator_->rank())) continue;
     const Hello &hello = hellos[rank];
-    peers_[rank] = std::make_unique<Peer>(Peer{.words = ClosedWords(hello.words, hellos.size()),
-                                               .written = {},
-                                               .copied = {},
-                                               .blocks = {}});
-    peers_[rank]->written.emplace(device_, hello.written);
-    peers_[rank]->copied.emplace(device_, hello.copied);
+    peers_[rank] = std::make_unique<Peer>(
+        Peer{.words = ClosedWords(hello.words, hellos.size()), .events = {}, .blocks = {}});
+    wait_for(rank, hello.event, {.operation = kConnect.name});
     read_token(rank, hello);
   }
 }
@@ -177,12 +179,22 @@ const std::byte *Links::open(size_t peer, const Place &place, uint64_t bytes) {
   return block.data() + place.offset;
 }
 
-void Links::tell_written(const compute::Mark &mark) {
+void Links::record_written(Exports::Event &event, const compute::Mark &mark) {
   follows_.follow(mark);
-  exports_->written().record(announcements_);
+  event.event.record(announcements_);
 }
 
-void Links::wait(const host::OpenedEvent &event, size_t peer, const Site &site) {
+const host::OpenedEvent &Links::event_of(size_t peer, const EventPlace &place) {
+  if (place.number == 0) {
+    core::fail(SHARDREC_CORRUPT_DATA,
+               core::sentence("the message of rank ", peer, " names no event"),
+               {.rank = static_cast<int64_t>(peer)});
+  }
+  return peers_[peer]->events.try_emplace(place.number, device_, place.handle).first->second;
+}
+
+void Links::wait_for(size_t peer, const EventPlace &place, const Site &site) {
+  const host::OpenedEvent &event = event_of(peer, place);
   const auto begin = Clock::now();
   const double seconds = communicator_->deadlines().step;
   const auto fail = [&](Cause cause, int rank) {
@@ -199,7 +211,7 @@ void Links::wait(const host::OpenedEvent &event, size_t peer, const Site &site) 
     communicator_->check_before(site.operation);
     const auto now = Clock::now();
     const int departed = now > begin + kDeparted ? communicator_->departed_rank() : -1;
-    if (departed >= 0) fail(Cause::kAbandoned, departed);
+    if (departed == static_cast<int>(peer)) fail(Cause::kAbandoned, departed);
     if (now > after(begin, seconds)) fail(Cause::kDeviceLate, static_cast<int>(peer));
     if (++looks < kLooksBeforeSleep) {
       std::this_thread::yield();
@@ -219,8 +231,7 @@ void Links::close_all() noexcept {
   for (const auto &peer : peers_) {
     if (peer == nullptr) continue;
     peer->blocks.clear();
-    peer->written.reset();
-    peer->copied.reset();
+    peer->events.clear();
     peer->words.set(static_cast<size_t>(communicator_->rank()));
   }
   peers_.clear();

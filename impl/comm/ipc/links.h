@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,17 +61,14 @@ class Links {
   // Of copies.
   compute::cuda::host::Stream& stream() noexcept { return copies_; }
   compute::cuda::host::EventMarks& marks() noexcept { return marks_; }
-  // Tells peers of what is written where the mark is; of the copies that are enqueued.
-  void tell_written(const compute::Mark& mark);
-  void tell_copied() { exports_->copied().record(copies_); }
+  // Records an event for peers behind what is written where the mark is; behind the copies that are enqueued.
+  void record_written(Exports::Event& event, const compute::Mark& mark);
+  void record_copied(Exports::Event& event) { event.event.record(copies_); }
 
-  // Returns when what the peer's operations have written for messages that have come is there.
-  void wait_until_written(size_t peer, const Site& site) {
-    wait(*peers_[peer]->written, peer, site);
-  }
-  // When the peer has copied what it has said that it copies.
-  void wait_until_copied(size_t peer, const Site& site) { wait(*peers_[peer]->copied, peer, site); }
-  bool has_copied(size_t peer) const { return peers_[peer]->copied->is_over(); }
+  // Is the peer's event over, as it was recorded for an exchange that this rank has heard of? wait_for() returns when it
+  // is. Throw CORRUPT_DATA, DEVICE_ERROR.
+  bool is_over(size_t peer, const EventPlace& place) { return event_of(peer, place).is_over(); }
+  void wait_for(size_t peer, const EventPlace& place, const Site& site);
   // Where the bytes are that the peer has at that place. Throws CORRUPT_DATA, DEVICE_ERROR.
   const std::byte* open(size_t peer, const Place& place, uint64_t bytes);
 
@@ -80,8 +76,7 @@ class Links {
   struct Hello;
   struct Peer {
     ClosedWords words;
-    std::optional<compute::cuda::host::OpenedEvent> written;
-    std::optional<compute::cuda::host::OpenedEvent> copied;
+    std::map<uint64_t, compute::cuda::host::OpenedEvent> events;  // by number
     struct Opened {
       Opened(int32_t device, const Place& place)
           : block(device, place.handle), bytes(place.bytes) {}
@@ -96,7 +91,7 @@ class Links {
   void open_all(const std::vector<Hello>& hellos);
   void read_token(size_t peer, const Hello& hello);
   void close_all() noexcept;
-  void wait(const compute::cuda::host::OpenedEvent& event, size_t peer, const Site& site);
+  const compute::cuda::host::OpenedEvent& event_of(size_t peer, const EventPlace& place);
 
   const std::shared_ptr<Communicator> communicator_;
   const int32_t device_;

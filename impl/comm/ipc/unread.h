@@ -1,11 +1,12 @@
 // Bodies that peers may still copy when the channel that they went by has ended: their memory is written again by nobody
 // before.
 //
-// Thread rule: that of the back end.
+// Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "comm/bodies/shared_memory.h"
@@ -21,9 +22,11 @@ class Unread {
     uint64_t sequence = 0;
     std::vector<std::shared_ptr<SharedMemory>> from;
     std::vector<size_t> peers;
+    std::shared_ptr<Exports::Event> written;
     void clear() noexcept {
       from.clear();
       peers.clear();
+      written.reset();
     }
   };
 
@@ -42,6 +45,7 @@ class Unread {
   bool is_read(Ended& ended, const Bodies& bodies) const;
 
   const std::shared_ptr<Links> links_;
+  std::mutex mutex_;
   std::vector<Ended> ended_;
 };
 
