@@ -1,5 +1,5 @@
 // Time of operations by events, and ranges for profilers.
-#include "compute/cuda/host/event_clock.h"
+#include "compute/cuda/host/clock/event_clock.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The first NaN or infinity of a matrix on a device is the one that the host finds.
-#include "compute/cuda/host/non_finite_search.h"
+#include "compute/cuda/host/gradients/non_finite_search.h"
 
 #include <cstring>
 #include <optional>

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "compute/cuda/host/event_clock.h"
-#include "compute/cuda/host/stream_trace.h"
+#include "compute/cuda/host/clock/event_clock.h"
+#include "compute/cuda/host/clock/stream_trace.h"
 #include "core/trace_source.h"
 #include "device/held_streams.h"
 #include "device/rank_on_device.h"

@@ -1,4 +1,4 @@
-#include "compute/cuda/host/non_finite_search.h"
+#include "compute/cuda/host/gradients/non_finite_search.h"
 
 #include "core/error.h"
 

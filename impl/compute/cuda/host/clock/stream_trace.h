@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "compute/cuda/host/event_clock.h"
+#include "compute/cuda/host/clock/event_clock.h"
 #include "compute/cuda/host/stream.h"
 #include "core/trace.h"
 

@@ -1,4 +1,4 @@
-#include "compute/cuda/host/device_time.h"
+#include "compute/cuda/host/clock/device_time.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -36,16 +36,14 @@ bool DeviceTime::take(Pair& pair) noexcept {
 
 std::optional<size_t> DeviceTime::pair(std::optional<size_t> oldest) noexcept {
   if (failed_) return std::nullopt;
-  const Clock::time_point now = Clock::now();
-  const bool is_fresh = taken_ && now - looked_ < kFresh;
   const bool has_room = !oldest.has_value() || *oldest == current_;
-  if (is_fresh || (taken_ && !has_room)) return current_;
+  if (is_fresh() || (taken_ && !has_room)) return current_;
   const size_t next = taken_ ? 1 - current_ : 0;
   if (!prepare() || !take(pairs_[next])) {
     failed_ = true;
     return std::nullopt;
   }
-  looked_ = now;
+  looked_ = Clock::now();
   const Clock::duration width = pairs_[next].width;
   if (!taken_ || width < kNarrow || width < pairs_[current_].width) current_ = next;
   taken_ = true;

@@ -17,10 +17,15 @@ namespace shardrec::compute::cuda::host {
 
 class DeviceTime {
  public:
+  using Clock = core::TraceClock;
+
   // An age at which clocks that differ by 20 in 1,000,000 are 5 us apart.
   static constexpr std::chrono::milliseconds kFresh{250};
 
   explicit DeviceTime(int32_t device) noexcept : device_(device) {}
+
+  // Is the last pair one that needs no new one yet?
+  bool is_fresh() const noexcept { return taken_ && Clock::now() - looked_ < kFresh; }
 
   // Takes a pair where there is none or the last one is no longer fresh: the host waits for an event that nothing is
   // before, some 10 us. One that took long does not replace one that did not. oldest: pair of the oldest event whose time
@@ -33,7 +38,6 @@ class DeviceTime {
                                                       shardrec_cuda_event* event) const noexcept;
 
  private:
-  using Clock = core::TraceClock;
   struct Pair {
     std::unique_ptr<shardrec_cuda_event, EventDeleter> event;
     Clock::time_point time;  // of the host: halfway between before and behind

@@ -12,7 +12,7 @@
 #include <optional>
 #include <span>
 
-#include "compute/cuda/host/device_time.h"
+#include "compute/cuda/host/clock/device_time.h"
 #include "compute/cuda/host/stream.h"
 #include "compute/operation_clock.h"
 #include "core/trace_source.h"
@@ -34,7 +34,7 @@ class EventClock final : public OperationClock, public core::TraceSource {
   EventClock& operator=(const EventClock&) = delete;
 
   void start() noexcept override { started_.store(true, std::memory_order_relaxed); }
-  void set_track(const core::TraceTrack& track) noexcept override { track_ = track; }
+  void set_track(const core::TraceTrack& track) noexcept override;
   void enter(size_t kind, const char* name) noexcept override;
   void leave() noexcept override;
   // Counts what is over.
@@ -53,6 +53,8 @@ class EventClock final : public OperationClock, public core::TraceSource {
 
   Place& place(size_t number) noexcept { return places_[number % kPlaces]; }
   void put(std::optional<size_t> kind, const char* name) noexcept;
+  // Of DeviceTime, of the oldest place that is to be in the trace.
+  std::optional<size_t> oldest_pair() noexcept;
   // What follows the last place is of no kind: the place that would end it is not recorded.
   void forget_open_kind() noexcept;
   void trace(const Place& from, const Place& to) noexcept;

@@ -1,4 +1,4 @@
-#include "compute/cuda/host/event_clock.h"
+#include "compute/cuda/host/clock/event_clock.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,11 +16,12 @@ EventClock::EventClock(std::shared_ptr<Stream> stream, std::span<std::atomic<int
 
 EventClock::~EventClock() {
   leave_trace();
-  if (!core::tracing() || first_ == end_) return;
-  try {
-    stream_->wait();
-  } catch (...) {  // the device is lost, and what it had to do
-    return;
+  if (core::tracing() && first_ != end_) {
+    try {
+      stream_->wait();
+    } catch (...) {  // the device is lost, and what it had to do
+      return;
+    }
   }
   read();
 }
@@ -52,9 +53,13 @@ void EventClock::put(std::optional<size_t> kind, const char* name) noexcept {
   if (end_ - first_ == kPlaces) ++first_;
   std::optional<size_t> pair;
   if (traces) {
-    pair = time_.pair(first_ == end_ ? std::nullopt : std::optional(place(first_).pair));
+    if (!time_.is_fresh())
+      count_what_is_over();  // the oldest place may keep a pair from being renewed
+    pair = time_.pair(oldest_pair());
   }
   Place& here = place(end_);
+  // What is enqueued so far is on its way: that it fails is told by the next operation, not here.
+  table().stream_number(stream_->handle());
   if (table().record(here.event.get(), stream_->handle()) != SHARDREC_CUDA_OK) {
     failed_ = true;
     return;
@@ -65,6 +70,19 @@ void EventClock::put(std::optional<size_t> kind, const char* name) noexcept {
   here.pair = pair.value_or(0);
   has_open_kind_ = kind.has_value();
   ++end_;
+}
+
+void EventClock::set_track(const core::TraceTrack& track) noexcept {
+  const std::lock_guard lock(mutex_);
+  count_what_is_over();
+  track_ = track;
+}
+
+std::optional<size_t> EventClock::oldest_pair() noexcept {
+  for (size_t i = first_; i < end_; ++i) {
+    if (place(i).name != nullptr) return place(i).pair;
+  }
+  return std::nullopt;
 }
 
 void EventClock::forget_open_kind() noexcept {

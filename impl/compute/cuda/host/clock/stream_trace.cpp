@@ -1,4 +1,4 @@
-#include "compute/cuda/host/stream_trace.h"
+#include "compute/cuda/host/clock/stream_trace.h"
 
 #include <span>
 
