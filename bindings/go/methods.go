@@ -1397,7 +1397,8 @@ func (d *Ddp) MarkUnused(first int, count int) error {
 //
 // Ends the host's part of a step: no parameter is marked any more, and what is left is sent. Waits for nobody
 // but for a peer that has not taken the gradients of the step before yet; on a device between processes
-// without NCCL, where it is end that sends (DDP_THREAD), for the device, whose messages leave by the host.
+// without NCCL, where it is end that sends (DDP_THREAD), for the device, whose messages leave by the host, or
+// by CUDA IPC for peers' copies of the step before.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin). Since 0.1.
 func (d *Ddp) End() error {
 	return capi.Ddp_end(d.raw())
@@ -1580,8 +1581,9 @@ type Mlp struct{ handle }
 //	          2^24 (PyTorch's GradScaler with the factors 2 and 0.5). Backwards of empty batches do not
 //	          count. Mlp.Step is skipped where a gradient of a parameter is NaN or infinite as it
 //	          is then, accumulated or reduced over ranks: parameters, optimizer states and the count of steps
-//	          stay as they are, and skipped_steps of shardrec_layers counts. A DDP set that steps has the
-//	          option NON_FINITE SKIP for that, by which one rank's infinity is a step that all ranks skip.
+//	          stay as they are, and skipped_steps of shardrec_layers counts. A DDP set that steps has
+//	          the option NON_FINITE SKIP for that, by which one rank's infinity is a step that all ranks
+//	          skip, or ERROR; its commit is UNSUPPORTED otherwise.
 //	          Each rank has its own S. On a device S is there, and so is the decision to skip: no call waits
 //	          for them but Mlp.Info and checkpoints. These have S and its count, but not
 //	          LOSS_SCALE_STEPS, nor skipped_steps: a stack that goes on is made with the same one. Loaded
@@ -1616,7 +1618,7 @@ type MlpInfo struct {
 //
 // What the stack is. out: its struct_size is set; the members that fit in it are written. Of a stack with
 // PRECISION FLOAT16 on a device the call returns when the device has done what was enqueued before.
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]. Since 0.2.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrDeviceError], [ErrOutOfMemory]. Since 0.2.
 func (m *Mlp) Info() (MlpInfo, error) {
 	var outInputs int64
 	var outOutputs int64

@@ -36,7 +36,7 @@ TEST(LayersDescription, OfLinearLayersIsTheOneOfReleasesThatHadNoOthers) {
   EXPECT_EQ(read.layers[0].kind, SHARDREC_LAYER_LINEAR);
   EXPECT_EQ(read.layers[0].activation, SHARDREC_ACTIVATION_RELU);
   EXPECT_EQ(read.layers[1].outputs, 1);
-  EXPECT_EQ(LayersState(mlp).tensors().size(), 4U + 2) << "steps and learning_rate";
+  EXPECT_EQ(LayersState(mlp).tensors(false).size(), 4U + 2) << "steps and learning_rate";
 }
 
 TEST(LayersDescription, OfAllKindsIsReadAsItWasWritten) {
@@ -54,7 +54,7 @@ TEST(LayersDescription, OfAllKindsIsReadAsItWasWritten) {
   const auto again = make_layers(text, {.seed = 3}, "path");
   EXPECT_EQ(describe_layers(*again), text);
   std::vector<std::string> names;
-  for (const DenseTensor& tensor : LayersState(*again).tensors()) names.push_back(tensor.name);
+  for (const DenseTensor& tensor : LayersState(*again).tensors(false)) names.push_back(tensor.name);
   EXPECT_EQ(names, (std::vector<std::string>{"layer.0.weight", "layer.0.bias", "layer.1.down",
                                              "layer.1.weight", "layer.1.bias", "layer.2.weight",
                                              "layer.2.bias", "layer.4.weight", "layer.4.bias",

@@ -26,6 +26,44 @@ TEST(LossScale, OneOverflowSkipsAnAccumulatedStep) { test::check_accumulated_ove
 TEST(LossScale, KeepsGradientsThatFloat16DoesNotHave) { test::check_what_the_scale_is_for(kHere); }
 TEST(LossScale, AllRanksSkipTheStepOfOne) { test::check_that_all_ranks_skip({kHere, kHere}); }
 
+// An overflow would be stepped into the parameters.
+TEST(LossScale, ASetThatStepsLooksForNaNs) {
+  struct {
+    shardrec_non_finite non_finite;
+    bool steps, in_backward, is_refused;
+  } const sets[] = {{SHARDREC_NON_FINITE_ALLOW, true, false, true},
+                    {SHARDREC_NON_FINITE_ALLOW, true, true, true},
+                    {SHARDREC_NON_FINITE_ALLOW, false, false, false},
+                    {SHARDREC_NON_FINITE_ERROR, true, false, false},
+                    {SHARDREC_NON_FINITE_SKIP, true, false, false}};
+  for (const auto& set : sets) {
+    const auto errors = comm::run_ranks(1, [&](comm::Communicator& communicator) {
+      const test::Scaled scaled{.scale = {.scale = 8}};
+      const std::shared_ptr<Mlp> mlp = test::make_scaled(test::small_stack(), scaled);
+      DdpOptions options;
+      options.non_finite = set.non_finite;
+      options.step_in_backward = set.in_backward;
+      const auto ddp = std::make_shared<Ddp>(
+          std::shared_ptr<comm::Communicator>(&communicator, [](comm::Communicator*) {}), options);
+      add_layers(ddp, "stack.", mlp);
+      if (set.steps) ddp->set_optimizer(scaled.optimizer);
+      ddp->commit();
+    });
+    EXPECT_EQ(errors[0].has_value(), set.is_refused);
+    if (!errors[0]) continue;
+    EXPECT_EQ(errors[0]->status(), SHARDREC_UNSUPPORTED) << errors[0]->sentence();
+  }
+}
+
+TEST(LossScale, ThatIsConstantIsNotThatOfACheckpoint) {
+  for (const int64_t steps : {0, 5}) {
+    const auto mlp =
+        test::make_scaled(test::small_stack(), test::Scaled{.scale = {.scale = 8, .steps = steps}});
+    mlp->set_loss_scale({.scale = 32, .finite_backwards = 2});
+    EXPECT_EQ(mlp->loss_scale().scale, steps == 0 ? 8 : 32);
+  }
+}
+
 // An input gradient that float16 has no part in may overflow all the same.
 TEST(LossScale, LooksAtTheGradientOfTheInputToo) {
   auto mlp =

@@ -182,6 +182,7 @@ TEST_P(HalvesOnDevice, CrossLayers) {
 }
 
 TEST_P(HalvesOnDevice, DropOut) {
+  Word forward(*this, 17);
   for_each_shape([&](const Shape& shape) {
     const DropoutMask mask{
         .seed = 77, .layer = 3, .forward = 17, .threshold = 0x60000000, .factor = 1.6F};

@@ -85,6 +85,7 @@ class StepGraphs : public shardrec::test::HeldStreamsTest {
       bottom_.backward(b.z_gradient);
       before();
       top_.step();
+      before();
       bottom_.step();
     }
     void evaluate(size_t which) {
@@ -225,17 +226,20 @@ TEST_F(StepGraphs, StepsThatAlternateKeepTheirGraphs) {
 
 TEST_F(StepGraphs, BitsAreThoseOfOperationsOneByOne) {
   for (const shardrec_precision precision :
-       {SHARDREC_PRECISION_FLOAT32, SHARDREC_PRECISION_TFLOAT32, SHARDREC_PRECISION_BFLOAT16}) {
+       {SHARDREC_PRECISION_FLOAT32, SHARDREC_PRECISION_TFLOAT32, SHARDREC_PRECISION_BFLOAT16,
+        SHARDREC_PRECISION_FLOAT16}) {
     Model by_graphs(0, precision), one_by_one(0, precision);
     std::optional<Model> on_another;
     if (precision == SHARDREC_PRECISION_FLOAT32) on_another.emplace(1);
+    // With a scale of gradients an update has the same arguments in each step.
+    const size_t first_graphs = precision == SHARDREC_PRECISION_FLOAT16 ? 1 : 3;
     int64_t launched_one_by_one = 0;
     for (size_t step = 0; step < 6; ++step) {
       const size_t which = step % 3 == 2 ? 1 : 0;
       const int64_t before = graph_launches_();
       by_graphs.train(which);
       if (on_another) on_another->train(which);
-      EXPECT_EQ(graph_launches_() > before, step >= 3) << step;
+      EXPECT_EQ(graph_launches_() > before, step >= first_graphs) << step;
       const int64_t between = graph_launches_();
       one_by_one.train(which, [&] { fail_capture_(1); });
       fail_capture_(0);

@@ -103,7 +103,8 @@ SHARDREC_API shardrec_status shardrec_collection_create(
     shardrec_collection **out);
 
 /* Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
- * blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1. */
+ * blocks, but on a device, as shardrec_lookup_destroy does. Where processes copy from each other's devices
+ * by CUDA IPC it waits up to 2 seconds more, for peers to close what they have opened. Since 0.1. */
 SHARDREC_API void shardrec_collection_destroy(SHARDREC_NULLABLE shardrec_collection **collection);
 
 /* The model and the plan that the collection was made with; on a mesh the plan is for the ranks of a

@@ -62,8 +62,8 @@ SHARDREC_API shardrec_status shardrec_ddp_create(shardrec_comm *comm,
                                                  shardrec_ddp **out);
 
 /* Destroys the handle and nulls the caller's copy; the parameters stay the host's, views of gradients
- * and states end. Inside a step with sync the communicator fails: PEER_FAILED on the others.
- * Since 0.1. */
+ * and states end. Inside a step with sync the communicator fails: PEER_FAILED on the others. Of a set on a
+ * device between processes it may wait as shardrec_collection_destroy does. Since 0.1. */
 SHARDREC_API void shardrec_ddp_destroy(SHARDREC_NULLABLE shardrec_ddp **ddp);
 
 /* Adds a parameter: a compact tensor of FLOAT32, FLOAT64, FLOAT16 or BFLOAT16 on the CPU or a CUDA device,
@@ -159,7 +159,8 @@ SHARDREC_API shardrec_status shardrec_ddp_mark_unused(shardrec_ddp *ddp, int32_t
 
 /* Ends the host's part of a step: no parameter is marked any more, and what is left is sent. Waits for nobody
  * but for a peer that has not taken the gradients of the step before yet; on a device between processes
- * without NCCL, where it is end that sends (DDP_THREAD), for the device, whose messages leave by the host.
+ * without NCCL, where it is end that sends (DDP_THREAD), for the device, whose messages leave by the host, or
+ * by CUDA IPC for peers' copies of the step before.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_end(shardrec_ddp *ddp);
 

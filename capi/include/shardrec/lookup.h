@@ -55,7 +55,8 @@ SHARDREC_API shardrec_status shardrec_lookup_create(shardrec_collection *collect
 /* Destroys the handle and nulls the caller's copy. Not collective. Never blocks, but on a collection on a
  * device: it returns when what was enqueued there is over, and as CUDA gives pinned memory back only then,
  * when the devices of the process have nothing to do; and between backward_begin and backward_wait: it
- * returns when what this rank computes of the step is over. Since 0.1. */
+ * returns when what this rank computes of the step is over. With the last lookup of a destroyed collection it
+ * waits as shardrec_collection_destroy does. Since 0.1. */
 SHARDREC_API void shardrec_lookup_destroy(SHARDREC_NULLABLE shardrec_lookup **lookup);
 
 /* From the next call on, tensors on the device of the collection are read and written in the order of

@@ -15,7 +15,7 @@ inline Matrix columns(const Matrix& whole, int64_t first, int64_t count) {
   if (part.stride[0] == 0) part.stride[0] = part.shape[1];
   part.stride[1] = 1;
   part.shape[1] = count;
-  part.data = static_cast<float*>(part.data) + first;
+  if (part.data != nullptr) part.data = static_cast<float*>(part.data) + first;
   return Matrix(part);
 }
 

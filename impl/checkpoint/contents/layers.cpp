@@ -1,5 +1,6 @@
 #include "checkpoint/contents/layers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -144,7 +145,7 @@ void LayersState::apply() noexcept {
   }
   if (dense::is_loss_scale(numbers_->loss_scale)) {
     mlp_->set_loss_scale({.scale = numbers_->loss_scale,
-                          .finite_backwards = numbers_->finite_backwards,
+                          .finite_backwards = std::max<int64_t>(numbers_->finite_backwards, 0),
                           .skipped_steps = mlp_->loss_scale().skipped_steps});
   }
   mlp_->publish();

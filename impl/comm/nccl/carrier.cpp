@@ -11,11 +11,9 @@ namespace {
 // What operations see of it is what ranks of one process see of each other.
 class NcclCarrier final : public BodyCarrier {
  public:
-  NcclCarrier(compute::Backend& backend, std::shared_ptr<Communicator> communicator,
-              std::shared_ptr<StopWord> stop, LaneSet lanes)
+  NcclCarrier(compute::Backend& backend, std::shared_ptr<Lanes> lanes)
       : BodyCarrier(backend),
-        lanes_(std::make_shared<Lanes>(std::move(communicator), backend.caller_devices().cuda,
-                                       std::move(stop), lanes)),
+        lanes_(std::move(lanes)),
         shared_(make_shared_carrier(backend, backend.memory())) {}
 
   std::shared_ptr<Channel> over(std::shared_ptr<Channel> channel, Purpose purpose) override {

@@ -117,6 +117,7 @@ PlanKey::PlanKey(const shardrec_cublas_product& product)
       epilogue(product.epilogue),
       transpose_a(product.transpose_a != 0),
       transpose_b(product.transpose_b != 0),
+      adds(product.beta != 0),
       align_a(alignment(product.a)),
       align_b(alignment(product.b)),
       align_c(alignment(product.c)),

@@ -28,6 +28,7 @@ struct PlanKey {
   int32_t multiplier;
   int32_t epilogue;
   bool transpose_a, transpose_b;
+  bool adds;  // to what is in C
   uint32_t align_a, align_b, align_c, align_bias, align_mask;
 };
 

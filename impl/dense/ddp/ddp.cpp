@@ -279,6 +279,14 @@ void Ddp::check_arguments() const {
         "option NON_FINITE is ALLOW with DDP_STEP_IN_BACKWARD: parameters are stepped before "
         "all gradients have come");
   }
+  const bool scales = std::ranges::any_of(
+      stacks_, [](const auto& stack) { return stack != nullptr && stack->scales(); });
+  if (scales && optimizer_options_ && options_.non_finite == SHARDREC_NON_FINITE_ALLOW) {
+    core::fail(SHARDREC_UNSUPPORTED,
+               "a stack of the set has PRECISION FLOAT16, whose gradients may overflow: option "
+               "NON_FINITE of a set "
+               "that steps it is SKIP or ERROR, and there is no DDP_STEP_IN_BACKWARD");
+  }
   if (!optimizer_options_) {
     if (!options_.step_in_backward) return;
     core::fail(SHARDREC_INVALID_STATE,

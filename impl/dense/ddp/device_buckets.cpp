@@ -78,9 +78,11 @@ DeviceBuckets::DeviceBuckets(const std::shared_ptr<comm::Communicator>& communic
                     .alone = communicator->size() == 1,
                     .wait = place.wait,
                     .stop = stop_})),
-      bodies_(stop_ == nullptr ? comm::ipc::make_carrier(*backend_, communicator, nullptr)
-                               : comm::nccl::make_carrier(*backend_, communicator, stop_,
-                                                          comm::nccl::LaneSet::kOne)),
+      lanes_(stop_ == nullptr ? nullptr
+                              : std::make_shared<comm::nccl::Lanes>(
+                                    communicator, place.device, stop_, comm::nccl::LaneSet::kOne)),
+      bodies_(lanes_ == nullptr ? comm::ipc::make_carrier(*backend_, communicator, nullptr)
+                                : comm::nccl::make_carrier(*backend_, lanes_)),
       sources_(*stream_, place.caller_stream, stacks),
       counts_(backend_->memory()) {
   trace_.set_track(core::device_track(communicator->rank(), core::DeviceRow::kGradients, 0));

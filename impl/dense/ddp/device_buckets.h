@@ -1,6 +1,6 @@
 // Buckets on a device: operations are enqueued in a stream of the set, and messages go as those of lookups do
-// (comm/bodies/carrier.h): between ranks of a process on the device, by NCCL where the engine is nccl, else through the
-// host's memory.
+// (comm/bodies/carrier.h): between ranks of a process on the device, by NCCL where the communicator has it, by CUDA IPC
+// between processes of one machine, else through the host's memory.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 #include "comm/nccl/lanes.h"
 #include "comm/nccl/stop_word.h"
 #include "compute/backend.h"
+#include "compute/cuda/host/clock/stream_trace.h"
 #include "compute/cuda/host/results.h"
-#include "compute/cuda/host/stream_trace.h"
 #include "core/threads.h"
 #include "dense/ddp/bucket_memory.h"
 #include "dense/ddp/device_sources.h"

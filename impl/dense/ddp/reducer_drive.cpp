@@ -1,7 +1,7 @@
 // How a step is brought on, by its thread or by who waits. What is ready is launched first. Then what
 // has come is taken, the oldest bucket's first, so that sums of a bucket leave while those of an
 // older one are on their way. Only if nothing has come, and no mark can come first, peers are waited
-// for.
+// for. By CUDA IPC, what has come may still wait for the device of the peer that has written it (comm/ipc/body_channel.h).
 #include <algorithm>
 #include <utility>
 

@@ -9,7 +9,7 @@
 // they are written: what is between has the bits of floats. Those of a call are of one type, but where it says
 // otherwise: then some are of floats.
 //
-// Of dropout(), and of update_elements() without a loss scale, some arguments change from step to step: a list of
+// Of store_word(), and of update_elements() without a loss scale, some arguments change from step to step: a list of
 // operations with them is never the list of the step before, and no graph (compute/cuda/kernels/command_list.h). A
 // submit() of the stream in front of them and behind them keeps the others in lists of their own.
 //

@@ -41,7 +41,18 @@ shardrec_cuda_loss_scale* LossScaling::there() const noexcept {
       const_cast<void*>(static_cast<const void*>(there_.data())));
 }
 
-void LossScaling::end_backward() { end_scaled_backward(context_.stream(), there(), host_.steps()); }
+void LossScaling::begin_backward() {
+  // The one before has failed on its way: what it has told of is not this one's.
+  if (in_backward_) {
+    fill(context_.stream(), static_cast<float*>(static_cast<void*>(&there()->not_finite)), 0, 1);
+  }
+  in_backward_ = true;
+}
+
+void LossScaling::end_backward() {
+  end_scaled_backward(context_.stream(), there(), host_.steps());
+  in_backward_ = false;
+}
 
 void LossScaling::begin_step(const float* gradients) {
   const plan::Optimizer& optimizer = parameters_.optimizer();

@@ -27,7 +27,8 @@ class LossScaling {
   // For operations that are enqueued. After the first upload().
   shardrec_cuda_loss_scale* there() const noexcept;
 
-  // Behind all gradients of a backward.
+  // In front of all gradients of a backward, and behind them.
+  void begin_backward();
   void end_backward();
   // Begins a step on the parameters, whose gradients are on the device.
   void begin_step(const float* gradients);
@@ -38,6 +39,7 @@ class LossScaling {
   Parameters& parameters_;
   compute::Buffer there_;
   compute::cuda::host::PinnedRoom pinned_;
+  bool in_backward_ = false;
 };
 
 }  // namespace shardrec::dense::device

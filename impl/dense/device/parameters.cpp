@@ -72,17 +72,25 @@ void DeviceParameters::download() const {
   for (size_t s = 0; s < states_.size(); ++s) fetch(states_[s], host_.state(static_cast<int>(s)));
 }
 
+void DeviceParameters::reserve_step(const compute::ElementUpdate& settings) {
+  int64_t floats = 0;
+  for (const ParameterInfo& info : host_.infos()) {
+    floats = std::max(floats, update_scratch(settings.step.kind, info.size));
+  }
+  if (floats > 0) scratch_.resize_as<float>(static_cast<size_t>(floats));
+}
+
 void DeviceParameters::step(const compute::ElementUpdate& settings,
                             const shardrec_cuda_loss_scale* scaled) {
-  // Settings change from step to step: what is enqueued before and behind is launched without them.
-  context_.stream().submit();
+  // Without a scale, settings change from step to step: what is enqueued before and behind is launched without them.
+  if (scaled == nullptr) context_.stream().submit();
   // LAMB's ratio is that of a parameter; for others they are one.
   if (settings.step.kind != compute::OptimizerKind::kLamb) {
     step(settings, 0, host_.size(), scaled);
   } else {
     for (const ParameterInfo& info : host_.infos()) step(settings, info.offset, info.size, scaled);
   }
-  context_.stream().submit();
+  if (scaled == nullptr) context_.stream().submit();
 }
 
 void DeviceParameters::step(compute::ElementUpdate job, int64_t offset, int64_t count,

@@ -31,6 +31,8 @@ class DeviceParameters {
     return at(states_[static_cast<size_t>(state)], offset);
   }
 
+  // Memory for such a step: then it needs no more. Throws OUT_OF_MEMORY.
+  void reserve_step(const compute::ElementUpdate& settings);
   // One step on all parameters, enqueued. settings: of the step (Parameters::begin_step()). scaled: the step that has
   // begun there, with its bias corrections; null: one that is taken, with those of the settings.
   void step(const compute::ElementUpdate& settings,

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include "compute/cuda/host/stream_trace.h"
+#include "compute/cuda/host/clock/stream_trace.h"
 #include "dense/device/caller_matrices.h"
 #include "dense/device/context.h"
 #include "dense/device/gemm.h"
@@ -25,12 +25,29 @@ namespace shardrec::dense {
 struct DeviceStack {
   using Span = compute::cuda::host::StreamTrace::Span;
 
-  // Throws as the context and device::Gemm do. The host's parameters outlive it.
-  DeviceStack(const device::ContextOptions& options, const Parameters& host)
-      : context(options), gemm(context.shared_stream()), parameters(context, host) {}
+  // Throws as the context and device::Gemm do. What the host has of parameters and of their scale outlives it.
+  DeviceStack(const device::ContextOptions& options, Precision precision, Parameters& host,
+              LossScale& host_scale)
+      : context(options),
+        gemm(context.shared_stream()),
+        parameters(context, host),
+        rounded_weights(context, element_of(precision)) {
+    if (precision == Precision::kFloat16) scaling.emplace(context, host_scale, host);
+  }
 
   DeviceOperations operations(device::Multiplier multiplier) noexcept {
-    return {context.stream(), gemm, multiplier, loss_scale()};
+    return {context.stream(), gemm, multiplier, forward_word(), loss_scale()};
+  }
+
+  // The number of a forward that drops elements, for it and its backward. It is stored ahead of their operations, which
+  // are those of other forwards then.
+  void store_forward(uint32_t number) {
+    forward_number.resize(sizeof number);
+    device::store_word(context.stream(), forward_word(), number);
+    context.stream().submit();
+  }
+  uint32_t* forward_word() noexcept {
+    return static_cast<uint32_t*>(static_cast<void*>(forward_number.data()));
   }
   shardrec_cuda_loss_scale* loss_scale() const noexcept {
     return scaling ? scaling->there() : nullptr;

@@ -100,6 +100,15 @@ class Mlp {
   // Of a stack on a device: `use` may order other operations by those of the stack, whose thread rule it keeps.
   void with_context(core::FunctionRef<void(device::Context&)> use);
 
+  // Does it scale gradients (FLOAT16)? loss_scale(): of the last fetch, a scale of 1 where it does not.
+  bool scales() const noexcept { return precision_ == Precision::kFloat16; }
+  const LossScaleState& loss_scale() const noexcept { return loss_scale_.state(); }
+  // On a device from the next publish() on.
+  // A scale that is constant stays.
+  void set_loss_scale(const LossScaleState& state) noexcept {
+    if (scales() && loss_scale_.steps() > 0) loss_scale_.set_state(state);
+  }
+
   // The row in traces of a stack on a device: what it does there. On the CPU it is in none.
   void set_track(const core::TraceTrack& track);
 

@@ -110,7 +110,6 @@ void Mlp::forward_on_device(const device::CallerMatrix& input, const device::Cal
   const core::Matrix out = given.write(output, device_->output);
   batch_ = input.rows.rows;
   const DeviceStack::Span span(device_->trace, "dense forward");
-  const DeviceOperations on = device_->operations(multiplier());
   try {
     if (drops_) device_->store_forward(forward_number_);
     const DeviceOperations on = device_->operations(multiplier());
@@ -141,8 +140,8 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
   const core::Matrix given_dy = device_->copied(given, output_gradient, device_->output_gradient);
   const core::Matrix dx = given.write(input_gradient, device_->input_gradient);
   const DeviceStack::Span span(device_->trace, "dense backward");
-  const ElementMatrix dy = rounds() ? rounded_on_device(given_dy, rounded_gradient_) : given_dy;
   const DeviceOperations on = device_->operations(multiplier());
+  if (device_->scaling) device_->scaling->begin_backward();
   const ElementMatrix dy =
       rounds() ? rounded_on_device(given_dy, rounded_gradient_, on.loss_scale) : given_dy;
   float* const gradients = device_->parameters.gradients();
@@ -186,11 +185,11 @@ void Mlp::step_on_device() {
   device_->receive();
   device_->context.follow_caller();
   const int64_t steps = parameters_.steps();
+  const compute::ElementUpdate settings = parameters_.begin_step();
   const DeviceStack::Span span(device_->trace, "dense step");
-  try {
-    device_->parameters.step(parameters_.begin_step());
-  } catch (...) {
+  if (device_->scaling) {  // the device counts
     parameters_.set_steps(steps);
+    device_->parameters.reserve_step(settings);
     device_->scaling->begin_step(device_->parameters.gradients());
     device_->parameters.step(settings, device_->loss_scale());
   } else {

@@ -22,6 +22,7 @@ struct DeviceOperations {
   compute::cuda::host::Stream& stream;
   device::Gemm& gemm;
   device::Multiplier multiplier = device::Multiplier::kExact;  // of matrices of floats
+  const uint32_t* forward = nullptr;  // of dropout masks: its number, a word of the device
   // What gradients of parameters, as layers compute them, are divided by; null: nothing.
   shardrec_cuda_loss_scale* loss_scale = nullptr;
 };

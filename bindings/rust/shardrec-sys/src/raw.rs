@@ -2030,7 +2030,8 @@ extern "C" {
     /// only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_create(comm: *mut shardrec_comm, mesh: *mut shardrec_mesh, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
-    /// blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1.
+    /// blocks, but on a device, as shardrec_lookup_destroy does. Where processes copy from each other's devices
+    /// by CUDA IPC it waits up to 2 seconds more, for peers to close what they have opened. Since 0.1.
     pub fn shardrec_collection_destroy(collection: *mut *mut shardrec_collection);
     /// The model and the plan that the collection was made with; on a mesh the plan is for the ranks of a
     /// sharding group. out: a copy, owned by the caller. Any thread. Errors: INVALID_HANDLE, CLOSED,
@@ -2125,7 +2126,8 @@ extern "C" {
     /// Destroys the handle and nulls the caller's copy. Not collective. Never blocks, but on a collection on a
     /// device: it returns when what was enqueued there is over, and as CUDA gives pinned memory back only then,
     /// when the devices of the process have nothing to do; and between backward_begin and backward_wait: it
-    /// returns when what this rank computes of the step is over. Since 0.1.
+    /// returns when what this rank computes of the step is over. With the last lookup of a destroyed collection it
+    /// waits as shardrec_collection_destroy does. Since 0.1.
     pub fn shardrec_lookup_destroy(lookup: *mut *mut shardrec_lookup);
     /// From the next call on, tensors on the device of the collection are read and written in the order of
     /// this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
@@ -2246,8 +2248,8 @@ extern "C" {
     /// collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_ddp_create(comm: *mut shardrec_comm, options: *const shardrec_options, out: *mut *mut shardrec_ddp) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; the parameters stay the host's, views of gradients
-    /// and states end. Inside a step with sync the communicator fails: PEER_FAILED on the others.
-    /// Since 0.1.
+    /// and states end. Inside a step with sync the communicator fails: PEER_FAILED on the others. Of a set on a
+    /// device between processes it may wait as shardrec_collection_destroy does. Since 0.1.
     pub fn shardrec_ddp_destroy(ddp: *mut *mut shardrec_ddp);
     /// Adds a parameter: a compact tensor of FLOAT32, FLOAT64, FLOAT16 or BFLOAT16 on the CPU or a CUDA device,
     /// whose memory stays the host's and in place until the handle is destroyed. It is written by commit,
@@ -2319,7 +2321,8 @@ extern "C" {
     pub fn shardrec_ddp_mark_unused(ddp: *mut shardrec_ddp, first: i32, count: i32) -> shardrec_status;
     /// Ends the host's part of a step: no parameter is marked any more, and what is left is sent. Waits for nobody
     /// but for a peer that has not taken the gradients of the step before yet; on a device between processes
-    /// without NCCL, where it is end that sends (DDP_THREAD), for the device, whose messages leave by the host.
+    /// without NCCL, where it is end that sends (DDP_THREAD), for the device, whose messages leave by the host, or
+    /// by CUDA IPC for peers' copies of the step before.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1.
     pub fn shardrec_ddp_end(ddp: *mut shardrec_ddp) -> shardrec_status;
     /// Waits until all gradients of the step are reduced and written. Collective, blocking; after a step
@@ -2439,8 +2442,9 @@ extern "C" {
     ///           2^24 (PyTorch's GradScaler with the factors 2 and 0.5). Backwards of empty batches do not
     ///           count. shardrec_mlp_step is skipped where a gradient of a parameter is NaN or infinite as it
     ///           is then, accumulated or reduced over ranks: parameters, optimizer states and the count of steps
-    ///           stay as they are, and skipped_steps of shardrec_layers counts. A DDP set that steps has the
-    ///           option NON_FINITE SKIP for that, by which one rank's infinity is a step that all ranks skip.
+    ///           stay as they are, and skipped_steps of shardrec_layers counts. A DDP set that steps has
+    ///           the option NON_FINITE SKIP for that, by which one rank's infinity is a step that all ranks
+    ///           skip, or ERROR; its commit is UNSUPPORTED otherwise.
     ///           Each rank has its own S. On a device S is there, and so is the decision to skip: no call waits
     ///           for them but shardrec_mlp_info and checkpoints. These have S and its count, but not
     ///           LOSS_SCALE_STEPS, nor skipped_steps: a stack that goes on is made with the same one. Loaded
@@ -2478,7 +2482,7 @@ extern "C" {
     pub fn shardrec_mlp_add(mlp: *mut shardrec_mlp, layer: *const shardrec_layer) -> shardrec_status;
     /// What the stack is. out: its struct_size is set; the members that fit in it are written. Of a stack with
     /// PRECISION FLOAT16 on a device the call returns when the device has done what was enqueued before.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, DEVICE_ERROR, OUT_OF_MEMORY. Since 0.2.
     pub fn shardrec_mlp_info(mlp: *const shardrec_mlp, out: *mut shardrec_layers) -> shardrec_status;
     /// Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
     /// layer is added; each may be NULL. Write through them to set values. Of a stack on a device they are

@@ -1412,8 +1412,9 @@ impl Mlp {
     ///           2^24 (PyTorch's GradScaler with the factors 2 and 0.5). Backwards of empty batches do not
     ///           count. [`Mlp::step`](crate::Mlp::step) is skipped where a gradient of a parameter is NaN or infinite as it
     ///           is then, accumulated or reduced over ranks: parameters, optimizer states and the count of steps
-    ///           stay as they are, and skipped_steps of shardrec_layers counts. A DDP set that steps has the
-    ///           option NON_FINITE SKIP for that, by which one rank's infinity is a step that all ranks skip.
+    ///           stay as they are, and skipped_steps of shardrec_layers counts. A DDP set that steps has
+    ///           the option NON_FINITE SKIP for that, by which one rank's infinity is a step that all ranks
+    ///           skip, or ERROR; its commit is UNSUPPORTED otherwise.
     ///           Each rank has its own S. On a device S is there, and so is the decision to skip: no call waits
     ///           for them but [`Mlp::info`](crate::Mlp::info) and checkpoints. These have S and its count, but not
     ///           LOSS_SCALE_STEPS, nor skipped_steps: a stack that goes on is made with the same one. Loaded
@@ -1428,7 +1429,7 @@ impl Mlp {
 
     /// What the stack is. out: its struct_size is set; the members that fit in it are written. Of a stack with
     /// PRECISION FLOAT16 on a device the call returns when the device has done what was enqueued before.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.2.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, DEVICE_ERROR, OUT_OF_MEMORY. Since 0.2.
     pub fn info(&self) -> Result<MlpInfo> {
         let mut out = sys::shardrec_layers::new();
         check(unsafe { sys::shardrec_mlp_info(self.0, &mut out) })?;
