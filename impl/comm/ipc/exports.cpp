@@ -135,24 +135,25 @@ std::unique_ptr<compute::Allocation> Exports::allocate_zeros(size_t /*bytes*/) {
 }
 
 std::shared_ptr<Exports::Event> Exports::take_event() {
+  Event* const event = &free_event();
+  return {event, [held = shared_from_this()](Event* done) {
+            const std::lock_guard lock(held->mutex_);
+            done->is_free = true;
+          }};
+}
+
+Exports::Event& Exports::free_event() {
   const std::lock_guard lock(mutex_);
   auto& events = ends_->events;
   auto found =
       std::find_if(events.begin(), events.end(), [](const auto& event) { return event->is_free; });
   if (found == events.end()) {
-    events.reserve(events.size() + 1);
     auto made = std::make_unique<Event>(device_);
     made->number = events.size() + 1;
-    made->is_free = true;
     found = events.insert(events.end(), std::move(made));
   }
-  Event& event = **found;
-  std::shared_ptr<Event> taken(&event, [held = shared_from_this()](Event* done) {
-    const std::lock_guard of_done(held->mutex_);
-    done->is_free = true;
-  });
-  event.is_free = false;
-  return taken;
+  (*found)->is_free = false;
+  return **found;
 }
 
 void Exports::free(Block& block) noexcept {

@@ -59,7 +59,7 @@ class Exports final : public compute::Memory, public std::enable_shared_from_thi
     uint64_t number = 0;
     bool is_free = false;
   };
-  // Throws OUT_OF_MEMORY, DEVICE_ERROR. It does not outlive this.
+  // Throws OUT_OF_MEMORY, DEVICE_ERROR. It keeps this alive.
   std::shared_ptr<Event> take_event();
 
   // In which peers say that they have closed all of it.
@@ -102,6 +102,8 @@ class Exports final : public compute::Memory, public std::enable_shared_from_thi
   };
   struct Allocated;
 
+  // That is no longer free.
+  Event& free_event();
   static Kept& kept();
   static void destroy_closed() noexcept;
   void free(Block& block) noexcept;
