@@ -2,9 +2,10 @@
 // queries, or makes and frees something is counted where it is made, by the function around it.
 //
 // A call of CUB (cub.h) counts as one launch: it starts one to about ten kernels, a number that is CUB's own affair.
-// Not counted: what asks for devices and their properties, what loads kernels, what lets devices reach each other
-// (peers.h), what other libraries enqueue (call_library), and the push and the pop of a context (contexts.h), a pair of which surrounds each function of the table
-// that works on a device.
+// Not counted: queries that find operations under way, which whoever waits repeats; what asks for devices and their
+// properties, what loads kernels, what lets devices reach each other (peers.h), what other libraries enqueue
+// (call_library), and the push and the pop of a context (contexts.h), a pair of which surrounds each function of the
+// table that works on a device.
 //
 // Thread rule: any thread.
 #pragma once

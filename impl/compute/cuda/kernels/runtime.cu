@@ -160,9 +160,12 @@ shardrec_cuda_error milliseconds_between(shardrec_cuda_event* first, shardrec_cu
 shardrec_cuda_error query_event(shardrec_cuda_event* event) {
   const CurrentDevice current(event->device);
   if (current.error() != cudaSuccess) return current.error();
-  const cudaError_t error = called(cudaEventQuery(event->event));
-  if (error == cudaErrorNotReady) cudaGetLastError();  // an answer, and no failure of the next call
-  return error;
+  const cudaError_t error = cudaEventQuery(event->event);
+  if (error == cudaErrorNotReady) {
+    cudaGetLastError();  // an answer, and no failure of the next call
+    return error;
+  }
+  return called(error);
 }
 
 void destroy_event(shardrec_cuda_event* event) {
