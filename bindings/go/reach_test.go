@@ -173,7 +173,7 @@ func TestLayersInGroups(t *testing.T) {
 		err = errors.Join(err, mlp.Backward(Matrix(gradient, 1, 2), Tensor{}), ddp.End(), ddp.Wait(), mlp.SetLearningRate(0.01), mlp.Step())
 		ok(t, before[0] != must(weight.Values())[0])
 		err = errors.Join(err, mlp.ZeroGradients(), ddp.CheckEqual())
-		ok(t, must(mlp.Info()) == MlpInfo{Inputs: 2, Outputs: 2, Layers: 2, Parameters: 4, Elements: 12, Step: 1, LearningRate: 0.01, Optimizer: OptimizerAdam, States: 2})
+		ok(t, must(mlp.Info()) == MlpInfo{Inputs: 2, Outputs: 2, Layers: 2, Parameters: 4, Elements: 12, Step: 1, LearningRate: 0.01, Optimizer: OptimizerAdam, States: 2, LossScale: 1})
 		mean, square := must(mlp.State(0, 0)), must(mlp.State(0, 1))
 		ok(t, len(must(mean.Values())) == 4 && must(mean.Values())[0] != 0 && must(square.Values())[0] > 0)
 		_, failure = mlp.State(0, 2)

@@ -201,7 +201,7 @@ public final class ReachTest {
       check(!Arrays.equals(before, mlp.parameter(0).value().toFloats()), "a step");
       mlp.zeroGradients();
       ddp.checkEqual();
-      check(mlp.info().equals(new Mlp.Info(2, 2, 2, 4, 12, 1, 0.01, Optimizer.ADAM, 2)), mlp.info().toString());
+      check(mlp.info().equals(new Mlp.Info(2, 2, 2, 4, 12, 1, 0.01, Optimizer.ADAM, 2, 1, 0)), mlp.info().toString());
       float[] means = mlp.state(0, 0).toFloats();
       check(means.length == 4 && means[0] != 0 && mlp.state(0, 1).toFloats()[0] > 0, "states");
       fails(Status.NOT_FOUND, () -> mlp.state(0, 2));
