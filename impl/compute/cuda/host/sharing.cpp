@@ -18,19 +18,19 @@ shardrec_cuda_sharing load_sharing() {
                             .function = "shardrec_cuda_sharing_plugin",
                             .needed = "memory of devices that processes share needs",
                             .package = "libshardrec's CUDA plug-in (built with a CUDA Toolkit)"};
-  const core::LoadedPlugin loaded = core::load_plugin(plugin);
-  const auto fill = reinterpret_cast<shardrec_cuda_sharing_function>(loaded.function);
+  const core::LoadedPlugin found = core::load_plugin(plugin);
+  const auto fill = reinterpret_cast<shardrec_cuda_sharing_function>(found.function);
   shardrec_cuda_sharing filled{};
   filled.size = sizeof filled;
   filled.abi = SHARDREC_CUDA_ABI;
   if (fill(&filled) == SHARDREC_CUDA_FILLED) return filled;
-  core::refuse_plugin_abi(plugin, loaded, {.abi = filled.abi, .bytes = filled.size},
+  core::refuse_plugin_abi(plugin, found, {.abi = filled.abi, .bytes = filled.size},
                           {.abi = SHARDREC_CUDA_ABI, .bytes = sizeof filled});
 }
 
 const shardrec_cuda_sharing& sharing() {
-  static const shardrec_cuda_sharing loaded = load_sharing();
-  return loaded;
+  static const shardrec_cuda_sharing calls = load_sharing();
+  return calls;
 }
 
 }  // namespace
