@@ -38,7 +38,7 @@ class TraceSource {
   static void ask_all() noexcept;
 
  protected:
-  virtual ~TraceSource() = default;
+  ~TraceSource() = default;
   // Is asked from now on, or no longer: in the destructor of the class that answers.
   void join_trace() noexcept;
   void leave_trace() noexcept;
