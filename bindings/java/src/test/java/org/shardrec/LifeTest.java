@@ -240,17 +240,20 @@ public final class LifeTest {
     Batch given = new Batch();
     var threads = (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
     threads.getCurrentThreadAllocatedBytes();
-    long before = 0;
-    for (int step = 0; step < 300; ++step) {
-      if (step == 100) before = threads.getCurrentThreadAllocatedBytes();
-      int size = step % 7;
-      lookup.begin(given.set(size, ids.resize(size), lengths.resize(size)));
-      lookup.forward(0, out.resize(size));
-      lookup.setGradient(0, out);
-      lookup.backward(Update.APPLY);
+    // What the JVM makes once, when it compiles what runs for example, is no allocation of a step.
+    long least = Long.MAX_VALUE;
+    for (int round = 0; round < 5 && least >= 200; ++round) { // what asking costs
+      long before = threads.getCurrentThreadAllocatedBytes();
+      for (int step = 0; step < 200; ++step) {
+        int size = step % 7;
+        lookup.begin(given.set(size, ids.resize(size), lengths.resize(size)));
+        lookup.forward(0, out.resize(size));
+        lookup.setGradient(0, out);
+        lookup.backward(Update.APPLY);
+      }
+      least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
     }
-    long allocated = threads.getCurrentThreadAllocatedBytes() - before;
-    check(allocated < 200, "bytes allocated in 200 steps: " + allocated); // what asking costs
+    check(least < 200, "bytes allocated in 200 steps, or more: " + least);
     lookup.close();
     refused(() -> ids.resize(7));
     refused(() -> ids.resize(-1));
