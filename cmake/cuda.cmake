@@ -128,7 +128,8 @@ function(shardrec_cuda_code architectures variable)
   set(${variable} ${options} PARENT_SCOPE)
 endfunction()
 
-# Sets VARIABLE to the object files of the SOURCES, compiled with the OPTIONS; adds their rules. A launcher of the C++
+# Sets VARIABLE to the object files of the SOURCES, compiled with the OPTIONS; adds their rules. A folder's sources are
+# compiled as one: half of what a file costs is reading CUDA's headers, which nvcc does four times. A launcher of the C++
 # compiler, such as ccache, launches this one too.
 function(shardrec_cuda_objects variable sources options)
   set(launcher ${CMAKE_CXX_COMPILER_LAUNCHER})
@@ -136,22 +137,33 @@ function(shardrec_cuda_objects variable sources options)
     set(launcher ${CMAKE_CUDA_COMPILER_LAUNCHER})
   endif()
   execute_process(COMMAND ${cuda_nvcc} --help OUTPUT_VARIABLE help ERROR_QUIET)
-  set(objects "")
+  set(folders "")
   foreach(source IN LISTS sources)
-    cmake_path(GET source FILENAME name)
+    cmake_path(GET source PARENT_PATH folder)
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/impl ${source})
+    cmake_path(GET folder FILENAME name)
+    list(APPEND folders ${folder})
+    list(APPEND sources_of_${name} ${source})
+    string(APPEND includes_of_${name} "#include \"${path}\"\n")
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  set(objects "")
+  foreach(folder IN LISTS folders)
+    cmake_path(GET folder FILENAME name)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.cu)
+    file(CONFIGURE OUTPUT ${source} CONTENT "${includes_of_${name}}")
     # Names of what is local to a file hold a hash of where it lies, and a random number: both would make two builds
-    # differ. They are made of its path within the project instead, where the compiler can do that.
-    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
+    # differ. They are made of the folder's path within the project instead, where the compiler can do that.
+    file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${folder})
     set(names "")
     if(help MATCHES "--frandom-seed")
       set(names --frandom-seed=${path} -Xcudafe=--orig_src_path_name=${path})
     endif()
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.o)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${launcher} ${cuda_nvcc} ${options} ${names}
-        -MD -MT ${name}.o -MF ${name}.o.d -c ${sources_from_here}/${path} -o ${name}.o
+      COMMAND ${launcher} ${cuda_nvcc} ${options} ${names} -MD -MT ${name}.o -MF ${name}.o.d -c ${name}.cu -o ${name}.o
       MAIN_DEPENDENCY ${source} DEPFILE ${object}.d
-      DEPENDS ${cuda_nvcc}
+      DEPENDS ${cuda_nvcc} ${sources_of_${name}}
       COMMENT "Building CUDA object ${name}.o" VERBATIM COMMAND_EXPAND_LISTS)
     list(APPEND objects ${object})
   endforeach()

@@ -12,7 +12,7 @@ namespace shardrec::compute::cuda {
 namespace {
 
 // By device, bit by bit the peers that were asked for.
-std::array<std::atomic<uint64_t>, kMostDevices> asked{};
+std::array<std::atomic<uint64_t>, kMostDevices> asked_peers{};
 static_assert(kMostDevices == 64);
 std::mutex asking;
 
@@ -37,7 +37,7 @@ void allow_peer_access(int device, int peer) {
   if (device == peer || device < 0 || device >= kMostDevices || peer < 0 || peer >= kMostDevices) {
     return;
   }
-  std::atomic<uint64_t>& peers = asked[static_cast<size_t>(device)];
+  std::atomic<uint64_t>& peers = asked_peers[static_cast<size_t>(device)];
   const uint64_t bit = uint64_t{1} << peer;
   if ((peers.load(std::memory_order_acquire) & bit) != 0) return;
   const std::lock_guard lock(asking);

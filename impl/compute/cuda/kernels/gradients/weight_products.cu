@@ -5,9 +5,9 @@
 namespace shardrec::compute::cuda {
 namespace {
 
-using Kernel = void (*)(const shardrec_cuda_weight_products*, const int64_t*, int32_t);
+using ProductKernel = void (*)(const shardrec_cuda_weight_products*, const int64_t*, int32_t);
 
-Kernel kernel_of(int32_t element, bool vectors) {
+ProductKernel product_kernel_of(int32_t element, bool vectors) {
   switch (element) {
     case SHARDREC_CUDA_FLOAT16:
       return vectors ? multiply_rows<Float16Vector> : multiply_rows<Float16Single>;
@@ -24,7 +24,7 @@ shardrec_cuda_error load_weight_products() {
   for (const int32_t element :
        {SHARDREC_CUDA_FLOAT32, SHARDREC_CUDA_FLOAT16, SHARDREC_CUDA_BFLOAT16}) {
     for (const bool vectors : {false, true}) {
-      const cudaError_t error = load(kernel_of(element, vectors));
+      const cudaError_t error = load(product_kernel_of(element, vectors));
       if (error != cudaSuccess) return error;
     }
   }
@@ -37,8 +37,8 @@ shardrec_cuda_error take_products(shardrec_cuda_stream* stream, int32_t element,
                                   const int64_t* first_block, int32_t count, int64_t blocks) {
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
-  return launch(kernel_of(element, vectors != 0), blocks, 0, stream->commands, jobs, first_block,
-                count);
+  return launch(product_kernel_of(element, vectors != 0), blocks, 0, stream->commands, jobs,
+                first_block, count);
 }
 
 shardrec_cuda_error mark_product_parts(shardrec_cuda_stream* stream,

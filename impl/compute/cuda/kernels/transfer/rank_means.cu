@@ -6,7 +6,7 @@ namespace shardrec::compute::cuda {
 namespace {
 
 // Enough threads to fill any device; each takes as many elements as there are.
-constexpr int64_t kMostBlocks = 1 << 14;
+constexpr int64_t kMostBlocksOfMeans = 1 << 14;
 
 }  // namespace
 
@@ -22,7 +22,8 @@ shardrec_cuda_error average_ranks(shardrec_cuda_stream* stream,
   const int64_t blocks = blocks_for(job->count);
   const bool few = job->ranks < 1 << kFewLevels;
   return launch(few ? average_elements<kFewLevels> : average_elements<SHARDREC_CUDA_SUM_LEVELS>,
-                blocks < kMostBlocks ? blocks : kMostBlocks, 0, stream->commands, *job);
+                blocks < kMostBlocksOfMeans ? blocks : kMostBlocksOfMeans, 0, stream->commands,
+                *job);
 }
 
 }  // namespace shardrec::compute::cuda

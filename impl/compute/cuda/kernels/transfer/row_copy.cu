@@ -6,7 +6,7 @@ namespace shardrec::compute::cuda {
 namespace {
 
 // Enough threads to fill any device; each takes as many units as there are.
-constexpr int64_t kMostBlocks = 1 << 14;
+constexpr int64_t kMostBlocksOfRows = 1 << 14;
 
 template <class Unit>
 bool fits(const shardrec_cuda_row_copy& job) {
@@ -20,8 +20,8 @@ template <class Unit>
 cudaError_t copy_in(const shardrec_cuda_row_copy& job, CommandList& commands) {
   const int64_t blocks =
       blocks_for(job.rows * (job.row_bytes / static_cast<int64_t>(sizeof(Unit))));
-  return launch(copy_rows_in_units<Unit>, blocks < kMostBlocks ? blocks : kMostBlocks, 0, commands,
-                job);
+  return launch(copy_rows_in_units<Unit>, blocks < kMostBlocksOfRows ? blocks : kMostBlocksOfRows,
+                0, commands, job);
 }
 
 }  // namespace
