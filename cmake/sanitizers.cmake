@@ -34,13 +34,10 @@ if(SHARDREC_SANITIZE MATCHES thread)
     COMPILE_OPTIONS -fno-sanitize=thread COMPILE_DEFINITIONS SHARDREC_THREAD_SANITIZER)
 endif()
 
-# A folder's files are compiled as one where the sanitizers are on, and looked at as one by clang-tidy: most of what a
-# file costs there is reading headers. Compiled alone are files with options of their own, files that Highway reads once
+# A folder's files are compiled as one: the library's where the sanitizers are on, and the command's always. So
+# clang-tidy looks at them too: most of what a file costs there is reading headers. Compiled alone are files with options of their own, files that Highway reads once
 # per instruction set, and these, which have names in common with neighbours in their anonymous namespaces.
 function(shardrec_compile_folders_as_one target)
-  if(NOT SHARDREC_SANITIZE)
-    return()
-  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
     UNITY_BUILD_CODE_BEFORE_INCLUDE "// NOLINTNEXTLINE(bugprone-suspicious-include)")
   foreach(source IN LISTS ARGN)
@@ -64,4 +61,6 @@ file(GLOB alone impl/compute/cpu/kernels/simd*.cpp impl/compute/probe/kernels.cp
   impl/dense/parameters.cpp
   impl/embedding/exchange/route.cpp)
 set_property(SOURCE ${alone} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
-shardrec_compile_folders_as_one(shardrec_impl ${impl_sources})
+if(SHARDREC_SANITIZE)
+  shardrec_compile_folders_as_one(shardrec_impl ${impl_sources})
+endif()

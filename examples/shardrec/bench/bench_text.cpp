@@ -12,25 +12,23 @@
 namespace shardrec::cli {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kTimeDigits = 3;
 constexpr int kCallDigits = 1;  // a mean over the steps
 
-std::string text_or_dash(const json& value, int digits) {
+std::string text_or_dash(const nlohmann::json& value, int digits) {
   return value.is_number() ? fixed(value.get<double>(), digits) : "-";
 }
 
-std::string percent_or_dash(const json& share) {
+std::string percent_or_dash(const nlohmann::json& share) {
   return share.is_number() ? fixed(100 * share.get<double>(), 1) + " %" : "-";
 }
 
-std::string plural(const json& count, const char* noun) {
+std::string plural(const nlohmann::json& count, const char* noun) {
   return with_separators(count.get<int64_t>()) + " " + noun + (count == 1 ? "" : "s");
 }
 
 // "8 tables of 1,000,000 rows x 64 columns", or of their sizes.
-std::string tables_text(const json& line) {
+std::string tables_text(const nlohmann::json& line) {
   std::string text = plural(line.at("tables"), "table");
   if (line.contains("sizes")) {
     for (const auto& size : line.at("sizes")) text += " " + size.get<std::string>();
@@ -40,7 +38,7 @@ std::string tables_text(const json& line) {
          with_separators(line.at("dim").get<int64_t>());
 }
 
-std::string head(const json& line) {
+std::string head(const nlohmann::json& line) {
   const auto word = [&](const char* field) { return line.at(field).get<std::string>(); };
   return word("device") + ": " + tables_text(line) + " " + word("dtype") + ", " +
          word("optimizer") + "; " + plural(line.at("batch"), "sample") + " with " +
@@ -72,9 +70,11 @@ constexpr std::array<Part, 12> kParts{{
     {"step", "step", "bytes_min"},
 }};
 
-void add_part(TextTable& table, const json& line, const Part& part) {
+void add_part(TextTable& table, const nlohmann::json& line, const Part& part) {
   const std::string name = part.name;
-  const auto field = [&](const std::string& ending) { return line.value(name + ending, json()); };
+  const auto field = [&](const std::string& ending) {
+    return line.value(name + ending, nlohmann::json());
+  };
   std::string moved = "-";
   std::string limit = "-";
   if (part.bytes != nullptr) moved = fixed(line.at(part.bytes).get<double>() / 1e6, kTimeDigits);
@@ -90,8 +90,8 @@ void add_part(TextTable& table, const json& line, const Part& part) {
              text_or_dash(field("_gb_per_second"), 1), limit, percent_or_dash(field("_share"))});
 }
 
-std::string limit_text(const json& line) {
-  const json& limit = line.at("limit");
+std::string limit_text(const nlohmann::json& line) {
+  const nlohmann::json& limit = line.at("limit");
   const std::string rules =
       "Share: what the least bytes take at the memory's bandwidth, over the median. ";
   if (limit == "probed") {
@@ -106,7 +106,7 @@ std::string limit_text(const json& line) {
          "exchange what no probe knows.\n";
 }
 
-std::string calls_text(const json& line) {
+std::string calls_text(const nlohmann::json& line) {
   if (!line.contains("kernel_launches")) return "";
   const auto count = [&](const char* field) {
     return fixed(line.at(field).get<double>(), kCallDigits);
@@ -119,7 +119,7 @@ std::string calls_text(const json& line) {
 }  // namespace
 
 std::string bench_text(const std::string& line) {
-  const json document = json::parse(line);
+  const nlohmann::json document = nlohmann::json::parse(line);
   TextTable table({{"part", TextTable::Align::kLeft},
                    {"median ms"},
                    {"least ms"},

@@ -13,14 +13,12 @@
 namespace shardrec::cli {
 namespace {
 
-using nlohmann::json;
-
-std::vector<double> one_or_many(const json& value) {
+std::vector<double> one_or_many(const nlohmann::json& value) {
   if (value.is_array()) return value.get<std::vector<double>>();
   return {value.get<double>()};
 }
 
-CaseOptimizer read_optimizer(const json& object, int64_t steps) {
+CaseOptimizer read_optimizer(const nlohmann::json& object, int64_t steps) {
   CaseOptimizer optimizer;
   for (const auto& [key, value] : object.items()) {
     if (key == "type") {
@@ -58,7 +56,7 @@ CaseOptimizer read_optimizer(const json& object, int64_t steps) {
   return optimizer;
 }
 
-CaseTable read_table(const json& object) {
+CaseTable read_table(const nlohmann::json& object) {
   CaseTable table;
   table.name = object.at("name").get<std::string>();
   table.rows = object.at("rows").get<int64_t>();
@@ -67,7 +65,7 @@ CaseTable read_table(const json& object) {
   table.pooling = object.at("pooling").get<std::string>();
   table.features = object.at("features").get<std::vector<std::string>>();
   table.sharding = object.at("sharding").get<std::string>();
-  for (const auto& box : object.value("boxes", json::array())) {
+  for (const auto& box : object.value("boxes", nlohmann::json::array())) {
     table.boxes.push_back({box.at("rank").get<int32_t>(), box.at("row").get<int64_t>(),
                            box.at("rows").get<int64_t>(), box.at("col").get<int64_t>(),
                            box.at("cols").get<int64_t>()});
@@ -75,7 +73,7 @@ CaseTable read_table(const json& object) {
   return table;
 }
 
-TorchOptimizer read_torch_optimizer(const json& object) {
+TorchOptimizer read_torch_optimizer(const nlohmann::json& object) {
   TorchOptimizer optimizer;
   for (const auto& [key, value] : object.items()) {
     if (key == "type") {
@@ -96,7 +94,7 @@ TorchOptimizer read_torch_optimizer(const json& object) {
   return optimizer;
 }
 
-DdpCase read_ddp_case(const json& object) {
+DdpCase read_ddp_case(const nlohmann::json& object) {
   DdpCase ddp;
   ddp.layers = object.at("layers").get<std::vector<int64_t>>();
   ddp.gradient_as_bucket_view = object.value("gradient_as_bucket_view", false);
@@ -116,7 +114,7 @@ DdpCase read_ddp_case(const json& object) {
 }
 
 // What cases of tables and of dense parameters have in common.
-RecordedCase read_steps(const json& object) {
+RecordedCase read_steps(const nlohmann::json& object) {
   RecordedCase recorded;
   recorded.world_size = object.at("world_size").get<int>();
   recorded.local_world_size = object.at("local_world_size").get<int>();
@@ -127,7 +125,7 @@ RecordedCase read_steps(const json& object) {
   return recorded;
 }
 
-RecordedCase read_dense_case(const json& object) {
+RecordedCase read_dense_case(const nlohmann::json& object) {
   RecordedCase recorded = read_steps(object);
   recorded.sharding_group_size = recorded.world_size;
   recorded.ddp = read_ddp_case(object);
@@ -139,12 +137,12 @@ RecordedCase read_dense_case(const json& object) {
   return recorded;
 }
 
-RecordedCase read_table_case(const json& object) {
+RecordedCase read_table_case(const nlohmann::json& object) {
   RecordedCase recorded = read_steps(object);
   recorded.sharding_group_size = object.value("sharding_group_size", recorded.world_size);
   if (recorded.replicas()) {
     recorded.placement = object.at("placement").get<std::string>();
-    const json& sync = object.at("sync");
+    const nlohmann::json& sync = object.at("sync");
     recorded.sync_after = sync.at("after_steps").get<std::vector<int64_t>>();
     if (!sync.at("optimizer_state").get<bool>()) {
       throw UserError("sync leaves optimizer states alone; they are averaged with the weights");
@@ -167,7 +165,7 @@ RecordedCase read_table_case(const json& object) {
   return recorded;
 }
 
-RecordedCase read_case(const json& object) {
+RecordedCase read_case(const nlohmann::json& object) {
   if (!object.contains("kind")) return read_table_case(object);
   const auto kind = object.at("kind").get<std::string>();
   if (kind != "ddp") throw UserError("kind is '" + kind + "', not ddp; tables have none");
@@ -198,7 +196,7 @@ std::vector<RecordedCase> read_cases(const std::string& path) {
   if (!file) throw UserError("Cannot read " + path + ".");
   std::string name = "the file";
   try {
-    const json document = json::parse(file);
+    const nlohmann::json document = nlohmann::json::parse(file);
     if (document.at("format") != "shardrec-cases-1") {
       throw UserError("format is not shardrec-cases-1");
     }
@@ -209,7 +207,7 @@ std::vector<RecordedCase> read_cases(const std::string& path) {
       cases.back().name = name;
     }
     return cases;
-  } catch (const json::exception& problem) {
+  } catch (const nlohmann::json::exception& problem) {
     throw UserError(path + ", " + name + ": " + problem.what());
   } catch (const UserError& problem) {
     throw UserError(path + ", " + name + ": " + problem.what() + ".");

@@ -11,25 +11,23 @@
 namespace shardrec::cli {
 namespace {
 
-using nlohmann::json;
-
 // "table a, layers top"; empty where there are none.
-std::string names(const json& list) {
+std::string names(const nlohmann::json& list) {
   std::string text;
-  for (const json& one : list) {
+  for (const nlohmann::json& one : list) {
     text += (text.empty() ? "" : ", ") + one.at("kind").get<std::string>() + " " +
             one.at("name").get<std::string>();
   }
   return text;
 }
 
-std::string dtype_text(const json& table) {
+std::string dtype_text(const nlohmann::json& table) {
   const auto dtype = table.at("dtype").get<std::string>();
   const auto from = table.at("from_dtype").get<std::string>();
   return dtype == from ? dtype : from + " to " + dtype;
 }
 
-std::string table_text(const json& tables) {
+std::string table_text(const nlohmann::json& tables) {
   TextTable table({{"loaded", TextTable::Align::kLeft},
                    {"from", TextTable::Align::kLeft},
                    {"rows"},
@@ -37,7 +35,7 @@ std::string table_text(const json& tables) {
                    {"left out"},
                    {"dtype", TextTable::Align::kLeft},
                    {"states", TextTable::Align::kLeft}});
-  for (const json& one : tables) {
+  for (const nlohmann::json& one : tables) {
     table.add({one.at("name").get<std::string>(), one.at("from").get<std::string>(),
                with_separators(one.at("rows").get<int64_t>()),
                with_separators(one.at("new_rows").get<int64_t>()),
@@ -58,9 +56,9 @@ std::string load_rules(const std::string& path) {
 }
 
 std::string load_text(const std::string& report) {
-  const json loaded = json::parse(report);
+  const nlohmann::json loaded = nlohmann::json::parse(report);
   std::string text = table_text(loaded.at("tables"));
-  for (const json& one : loaded.at("layers")) {
+  for (const nlohmann::json& one : loaded.at("layers")) {
     text += "layers " + one.at("name").get<std::string>() + " loaded\n";
   }
   const auto add = [&](const char* title, const char* list) {
