@@ -64,7 +64,7 @@ Ticket BodyChannel::post(const Operation& operation, std::span<const ConstBytes>
   if (acknowledgements_ == nullptr) {
     return heads_->post(operation, send, std::move(keep_alive));
   }
-  unread_->let_go_of_read();
+  unread_->let_go_of_read(operation.name);
   Exchange& exchange = of({.sequence = posted_});
   exchange.operation = operation.name;
   exchange.own = send[rank_];
@@ -199,7 +199,8 @@ void BodyChannel::copy(Exchange& exchange, uint64_t sequence) {
     links_->wait_for(part.peer, part.place.written,
                      {.operation = exchange.operation, .sequence = sequence});
     host::copy_from_process(links_->stream(), part.to,
-                            links_->open(part.peer, part.place.at, part.bytes), part.bytes);
+                            links_->open(part.peer, part.place.at, part.bytes, exchange.operation),
+                            part.bytes);
   }
   marks.set(exchange.arrivals->bodies->written());
   links_->record_copied(*exchange.copied);

@@ -29,6 +29,8 @@ constexpr std::chrono::microseconds kShortest{20};
 constexpr std::chrono::microseconds kLongest{1000};
 // After which a wait asks whether the peer has left in order.
 constexpr auto kDeparted = std::chrono::seconds(1);
+// In which the communicator is told of a process that has ended, once nothing of it can be opened any more.
+constexpr auto kTold = std::chrono::seconds(1);
 
 template <class T>
 std::vector<T> gather(Collectives &collectives, const T &mine) {
@@ -150,7 +152,8 @@ void Links::read_token(size_t peer, const Hello &hello) {
       host::make_memory(std::shared_ptr<host::Stream>(std::shared_ptr<host::Stream>(), &copies_));
   const auto block = own->allocate(sizeof hello.token);
   const host::PinnedMemory read(sizeof hello.token);
-  copies_.copy(block->data, open(peer, hello.token_at, sizeof hello.token), sizeof hello.token);
+  copies_.copy(block->data, open(peer, hello.token_at, sizeof hello.token, kConnect.name),
+               sizeof hello.token);
   copies_.copy(read.data(), block->data, sizeof hello.token);
   copies_.wait();
   if (std::memcmp(read.data(), &hello.token, sizeof hello.token) != 0) {
@@ -159,14 +162,23 @@ void Links::read_token(size_t peer, const Hello &hello) {
   }
 }
 
-const std::byte *Links::open(size_t peer, const Place &place, uint64_t bytes) {
+void Links::check_peers(const char *operation) const {
+  const auto end = Clock::now() + kTold;
+  do {
+    communicator_->check_before(operation);
+    std::this_thread::sleep_for(kLongest);
+  } while (Clock::now() < end);
+}
+
+const std::byte *Links::open(size_t peer, const Place &place, uint64_t bytes,
+                             const char *operation) {
   auto &blocks = peers_[peer]->blocks;
-  auto found = blocks.find(place.block);
-  if (found == blocks.end()) {
-    found = blocks
-                .emplace(std::piecewise_construct, std::forward_as_tuple(place.block),
-                         std::forward_as_tuple(device_, place))
-                .first;
+  auto found = blocks.end();
+  try {
+    found = blocks.try_emplace(place.block, device_, place).first;
+  } catch (const core::Error &) {
+    check_peers(operation);
+    throw;
   }
   const auto &[block, size] = found->second;
   if (place.offset > size || bytes > size - place.offset) {
@@ -184,17 +196,23 @@ void Links::record_written(Exports::Event &event, const compute::Mark &mark) {
   event.event.record(announcements_);
 }
 
-const host::OpenedEvent &Links::event_of(size_t peer, const EventPlace &place) {
+const host::OpenedEvent &Links::event_of(size_t peer, const EventPlace &place,
+                                         const char *operation) {
   if (place.number == 0) {
     core::fail(SHARDREC_CORRUPT_DATA,
                core::sentence("the message of rank ", peer, " names no event"),
                {.rank = static_cast<int64_t>(peer)});
   }
-  return peers_[peer]->events.try_emplace(place.number, device_, place.handle).first->second;
+  try {
+    return peers_[peer]->events.try_emplace(place.number, device_, place.handle).first->second;
+  } catch (const core::Error &) {
+    check_peers(operation);
+    throw;
+  }
 }
 
 void Links::wait_for(size_t peer, const EventPlace &place, const Site &site) {
-  const host::OpenedEvent &event = event_of(peer, place);
+  const host::OpenedEvent &event = event_of(peer, place, site.operation);
   const auto begin = Clock::now();
   const double seconds = communicator_->deadlines().step;
   const auto fail = [&](Cause cause, int rank) {

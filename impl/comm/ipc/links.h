@@ -66,11 +66,13 @@ class Links {
   void record_copied(Exports::Event& event) { event.event.record(copies_); }
 
   // Is the peer's event over, as it was recorded for an exchange that this rank has heard of? wait_for() returns when it
-  // is. Throw CORRUPT_DATA, DEVICE_ERROR.
-  bool is_over(size_t peer, const EventPlace& place) { return event_of(peer, place).is_over(); }
+  // is. Throw CORRUPT_DATA, DEVICE_ERROR; where the peer's process has ended, what the communicator says of that.
+  bool is_over(size_t peer, const EventPlace& place, const char* operation) {
+    return event_of(peer, place, operation).is_over();
+  }
   void wait_for(size_t peer, const EventPlace& place, const Site& site);
-  // Where the bytes are that the peer has at that place. Throws CORRUPT_DATA, DEVICE_ERROR.
-  const std::byte* open(size_t peer, const Place& place, uint64_t bytes);
+  // Where the bytes are that the peer has at that place. Throws as is_over() does.
+  const std::byte* open(size_t peer, const Place& place, uint64_t bytes, const char* operation);
 
  private:
   struct Hello;
@@ -91,7 +93,10 @@ class Links {
   void open_all(const std::vector<Hello>& hellos);
   void read_token(size_t peer, const Hello& hello);
   void close_all() noexcept;
-  const compute::cuda::host::OpenedEvent& event_of(size_t peer, const EventPlace& place);
+  const compute::cuda::host::OpenedEvent& event_of(size_t peer, const EventPlace& place,
+                                                   const char* operation);
+  // Opening something of a peer has failed. Throws what killed the communicator, if something has or soon does.
+  void check_peers(const char* operation) const;
 
   const std::shared_ptr<Communicator> communicator_;
   const int32_t device_;

@@ -34,15 +34,16 @@ class Unread {
 
   // Of a channel that ends.
   void add(std::unique_ptr<Acknowledgements> acknowledgements, std::vector<Bodies> bodies);
-  // Lets go of what has been copied. Does not block.
-  void let_go_of_read();
+  // Lets go of what has been copied, before an operation. Does not block, unless a peer has ended. Throws as
+  // Links::is_over() does.
+  void let_go_of_read(const char* operation);
 
  private:
   struct Ended {
     std::unique_ptr<Acknowledgements> acknowledgements;
     std::vector<Bodies> bodies;
   };
-  bool is_read(Ended& ended, const Bodies& bodies) const;
+  bool is_read(Ended& ended, const Bodies& bodies, const char* operation) const;
 
   const std::shared_ptr<Links> links_;
   std::mutex mutex_;
