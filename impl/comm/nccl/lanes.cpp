@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -138,9 +139,18 @@ bool Lanes::look() noexcept {
   }
 }
 
+const char* Lanes::under_way() noexcept {
+  std::optional<Lane::Waited> oldest;
+  for (Lane& lane : lanes_) {
+    const auto waited = lane.settle();
+    if (waited && (!oldest || waited->since < oldest->since)) oldest = waited;
+  }
+  return oldest ? oldest->site.operation : nullptr;
+}
+
 // All at once: one may not end while another's operations take up the device.
 void Lanes::end_all() noexcept {
-  stop_->set();
+  stop_->set(under_way());
   std::array<std::thread, kMostLanes> threads;
   for (size_t l = 0; l < lanes_.size(); ++l) {
     try {

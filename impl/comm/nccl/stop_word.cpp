@@ -19,7 +19,18 @@ StopWord::StopWord(std::shared_ptr<const Communicator> communicator)
 
 void StopWord::check() const {
   if (!is_set()) return;
-  communicator_->check();
+  try {
+    communicator_->check();
+  } catch (const core::Error& error) {
+    if (!error.parts().operation.empty()) throw;
+    const char* const known = operation_.load(std::memory_order_relaxed);
+    core::ErrorParts parts = error.parts();
+    parts.operation = known == nullptr ? "messages between devices" : known;
+    core::fail(error.status(),
+               core::sentence(error.sentence(), "; this breaks off \"", parts.operation,
+                              "\" of this rank ", communicator_->rank()),
+               parts);
+  }
   core::fail(SHARDREC_INTERNAL, "messages between devices were broken off, and nothing has failed");
 }
 
@@ -52,7 +63,10 @@ int64_t StopWord::left_out(int64_t counted) const noexcept {
   }
 }
 
-void StopWord::set() const noexcept { std::atomic_ref(*word_).store(1, std::memory_order_seq_cst); }
+void StopWord::set(const char* operation) const noexcept {
+  if (operation != nullptr) operation_.store(operation, std::memory_order_relaxed);
+  std::atomic_ref(*word_).store(1, std::memory_order_seq_cst);
+}
 
 bool StopWord::is_set() const noexcept {
   return std::atomic_ref(*word_).load(std::memory_order_seq_cst) != 0;

@@ -19,7 +19,7 @@ class StopWord final : public compute::Stop {
   explicit StopWord(std::shared_ptr<const Communicator> communicator);
 
   const uint64_t* word() const noexcept override { return word_; }
-  // Throws what killed the communicator.
+  // Throws what killed the communicator, with the operation that it ended on this rank.
   void check() const override;
 
   uint64_t* updates() const noexcept override { return updates_; }
@@ -27,8 +27,8 @@ class StopWord final : public compute::Stop {
   // Waits for a few seconds at most.
   int64_t left_out(int64_t counted) const noexcept override;
 
-  // Operations that begin from now on find it set.
-  void set() const noexcept;
+  // Operations that begin from now on find it set. operation: of messages that are broken off, a literal; null: unknown.
+  void set(const char* operation = nullptr) const noexcept;
 
  private:
   bool is_set() const noexcept;
@@ -38,6 +38,7 @@ class StopWord final : public compute::Stop {
   compute::cuda::host::PinnedMemory memory_;
   uint64_t* word_;
   uint64_t* updates_;
+  mutable std::atomic<const char*> operation_{nullptr};
   mutable std::atomic<uint32_t> called_{0};         // updates
   mutable std::atomic<bool> is_waited_for_{false};  // a wait for operations was in vain
 };
