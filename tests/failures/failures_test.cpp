@@ -1,5 +1,5 @@
 // The failure contract between processes, as a host in C sees it: whoever dies or falls silent,
-// whenever, the others are told in time whom they lost, give everything back, and go on without it.
+// whenever (contract.h).
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -8,151 +8,28 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "comm/remote/transport.h"
+#include "failures/contract.h"
 #include "failures/job.h"
 
 namespace shardrec::failures {
 namespace {
 
-constexpr double kDeadline = 60;  // until a job that hangs is ended
 constexpr const char* kNotBuilt =
     "the plug-in was not built: its library is not installed, or is not instrumented for the "
     "sanitizer of this build";
-
-const std::vector<std::string> kPhases = {"create",  "plan",    "mesh",     "collection", "commit",
-                                          "begin",   "forward", "backward", "reduce",     "sync",
-                                          "barrier", "close",   "destroy"};
-
-bool repeats(const std::string& phase) {
-  return std::find(kPhases.begin() + 5, kPhases.begin() + 10, phase) != kPhases.begin() + 10;
-}
-
-// The bits that `count` ranks come to when all is well.
-std::string digest_of(const std::string& engine, int count) {
-  static std::map<std::pair<std::string, int>, std::string> known;
-  std::string& digest = known[{engine, count}];
-  if (digest.empty()) {
-    Job job({.engine = engine, .count = count});
-    EXPECT_TRUE(job.wait(kDeadline)) << job.output();
-    for (int number = 0; number < count; ++number) {
-      const Report report = job.report(number);
-      EXPECT_TRUE(report.failed.empty() && report.others.empty() && report.ended)
-          << "rank " << number;
-      if (number == 0) digest = report.digests.count(1) != 0 ? report.digests.at(1) : "none";
-      EXPECT_EQ(report.digests.count(1) != 0 ? report.digests.at(1) : "", digest);
-    }
-  }
-  return digest;
-}
-
-// Of one rank that outlives another. Returns how late it was told.
-double check_failed(const Report& report, const Trouble& trouble, int64_t struck) {
-  double latest = 0;
-  // A little later than these begin, all may be over.
-  const bool last = trouble.phase == "barrier" || trouble.phase == "close";
-  EXPECT_TRUE(!report.failed.empty() || trouble.phase == "destroy" ||
-              (last && trouble.delay_us > 0))
-      << "no call failed";
-  for (const Failed& failed : report.failed) {
-    const std::string said = failed.caller + ", in " + failed.phase + ": " + failed.sentence;
-    // Whoever had not joined when it died is late, as far as anybody can know.
-    const bool late = trouble.phase == "create" && failed.status == "SHARDREC_TIMEOUT";
-    EXPECT_TRUE(late || failed.status == "SHARDREC_PEER_FAILED") << failed.status << ": " << said;
-    EXPECT_EQ(failed.rank, trouble.rank) << said;
-    EXPECT_NE(failed.sentence.find("rank " + std::to_string(trouble.rank)), std::string::npos)
-        << said;
-    EXPECT_NE(failed.operation, "-") << said;
-    if (!late) latest = std::max(latest, static_cast<double>(failed.when - struck) * 1e-9);
-  }
-  return latest;
-}
-
-// Nothing of the groups is left, and nothing else was amiss.
-void check_tidy(const Report& report, size_t groups) {
-  EXPECT_TRUE(report.ended);
-  EXPECT_EQ(report.left.size(), groups);
-  for (const Left& left : report.left) {
-    EXPECT_LE(left.threads, 0);
-    EXPECT_LE(left.files, 0);
-    EXPECT_EQ(left.objects, 0);
-  }
-  EXPECT_EQ(report.destroyed.size(), groups);
-  for (const auto& [generation, nanoseconds] : report.destroyed) {
-    EXPECT_LT(static_cast<double>(nanoseconds) * 1e-9, 3) << "group " << generation;
-  }
-  for (const std::string& line : report.others) ADD_FAILURE() << line;
-}
-
-// Returns how late the last of the others was told.
-double check_others(Job& job, const std::string& digest) {
-  const Trouble& trouble = job.options().trouble;
-  SCOPED_TRACE(trouble.text());
-  if (!job.wait(kDeadline)) {
-    ADD_FAILURE() << "a process hung\n" << job.output();
-    return 0;
-  }
-  const Report victim = job.report(trouble.rank);
-  EXPECT_TRUE(victim.struck) << "nothing happened to it";
-  double latest = 0;
-  for (int number = 0; number < job.options().count; ++number) {
-    if (number == trouble.rank) continue;
-    SCOPED_TRACE("seen by rank " + std::to_string(number));
-    EXPECT_TRUE(WIFEXITED(job.status(number)) && WEXITSTATUS(job.status(number)) == 0)
-        << job.status(number) << "\n"
-        << job.output();
-    const Report report = job.report(number);
-    latest = std::max(latest, check_failed(report, trouble, victim.struck.value_or(0)));
-    check_tidy(report, 3);
-    EXPECT_EQ(report.digests.count(2) != 0 ? report.digests.at(2) : "", digest)
-        << "what the others learned without it";
-  }
-  return latest;
-}
-
-double limit_of(const Trouble& trouble) { return trouble.signal == SIGSTOP ? 5 : 1; }
-
-// All at once. A machine that is busy with other things may hold up one of three tries.
-void expect_contract(std::vector<Trouble> troubles) {
-  const std::string digest = digest_of("gloo", 3);
-  for (int attempt = 0; !troubles.empty(); ++attempt) {
-    std::vector<std::unique_ptr<Job>> jobs;
-    for (const Trouble& trouble : troubles) {
-      jobs.push_back(std::make_unique<Job>(JobOptions{.trouble = trouble}));
-    }
-    std::vector<Trouble> late;
-    for (const auto& job : jobs) {
-      const Trouble& trouble = job->options().trouble;
-      const double seconds = check_others(*job, digest);
-      if (seconds < limit_of(trouble)) continue;
-      late.push_back(trouble);
-      EXPECT_LT(attempt, 2) << trouble.text() << ": told " << seconds << " s later";
-    }
-    if (testing::Test::HasFailure()) return;
-    troubles = late;
-  }
-}
-
-Trouble trouble_in(const std::string& phase, int signal, int rank, int delay_us = 0) {
-  return {.rank = rank,
-          .phase = phase,
-          .step = repeats(phase) ? 2 : 0,
-          .signal = signal,
-          .delay_us = delay_us};
-}
 
 // Anything, anywhere, in the middle of a call more often than before it.
 Trouble random_trouble(std::mt19937& random) {
   const auto below = [&](int limit) {
     return static_cast<int>(random() % static_cast<unsigned>(limit));
   };
-  const std::string phase = kPhases[static_cast<size_t>(below(static_cast<int>(kPhases.size())))];
+  const std::string phase = phases()[static_cast<size_t>(below(static_cast<int>(phases().size())))];
   constexpr std::array kDelays = {0, 30, 100, 300, 1000, 2000};
   const int delay = phase == "destroy" ? 0 : kDelays[static_cast<size_t>(below(6))];
   Trouble trouble = trouble_in(phase, below(2) == 0 ? SIGSTOP : SIGKILL, below(4), delay);
@@ -180,10 +57,10 @@ class GlooGroup : public testing::Test {
 
 TEST_F(GlooGroup, ARankThatIsKilledIsNamedToAllWithinASecondAndTheyGoOnWithoutIt) {
   // Two groups at a time.
-  for (size_t i = 0; i < kPhases.size() && !HasFailure(); i += 2) {
+  for (size_t i = 0; i < phases().size() && !HasFailure(); i += 2) {
     std::vector<Trouble> troubles;
-    for (size_t k = i; k < std::min(i + 2, kPhases.size()); ++k) {
-      troubles.push_back(trouble_in(kPhases[k], SIGKILL, static_cast<int>(k % 4)));
+    for (size_t k = i; k < std::min(i + 2, phases().size()); ++k) {
+      troubles.push_back(trouble_in(phases()[k], SIGKILL, static_cast<int>(k % 4)));
     }
     expect_contract(troubles);
   }
@@ -249,7 +126,7 @@ TEST_F(MpiGroup, ARankThatStopsIsNamedToAllWhenTheirDeadlinePasses) {
         EXPECT_LT(static_cast<double>(failed.when - *victim.struck) * 1e-9, kLimit + 3)
             << failed.sentence;
       }
-      check_tidy(report, 2);
+      check_tidy(report, job.options());
     }
     EXPECT_GT(timed_out, 0) << output;
     if (HasFailure()) return;
@@ -276,10 +153,10 @@ TEST_F(MpiGroup, ARankThatIsKilledEndsTheJobWithinFiveSeconds) {
 
 // Run by the test with the label "long".
 TEST_F(GlooGroup, DISABLED_StopsInEveryPhase) {
-  for (size_t i = 0; i + 1 < kPhases.size() && !HasFailure(); i += 4) {
+  for (size_t i = 0; i + 1 < phases().size() && !HasFailure(); i += 4) {
     std::vector<Trouble> troubles;
-    for (size_t k = i; k < std::min(i + 4, kPhases.size()); ++k) {
-      troubles.push_back(trouble_in(kPhases[k], SIGSTOP, static_cast<int>(k + i) % 4));
+    for (size_t k = i; k < std::min(i + 4, phases().size()); ++k) {
+      troubles.push_back(trouble_in(phases()[k], SIGSTOP, static_cast<int>(k + i) % 4));
     }
     expect_contract(troubles);
   }

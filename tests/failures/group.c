@@ -26,6 +26,8 @@ typedef struct group {
   shardrec_lookup *lookup, *replica_lookup;
   shardrec_ddp *ddp;
   float dense[MOST_WIDTH], dense_gradient[MOST_WIDTH];
+  shardrec_tensor dense_here, dense_gradient_here; /* views of them */
+  dense_memory on_device;                          /* what the set has of them, on a device */
   float out[BATCH * MOST_WIDTH], gradient[BATCH * MOST_WIDTH];
   int64_t width;
   batch batch;
@@ -78,7 +80,8 @@ static int meet(group *me) {
   double limit = me->host->limit;
   /* A rank that has not come yet when it dies is one that never comes: others give it this long. */
   if (me->generation == 1 && strcmp(me->host->trouble.phase, "create") == 0) limit = CREATE_SECONDS;
-  if (!me->host->mpi) {
+  const int by_mpi = me->host->engine == SHARDREC_ENGINE_MPI;
+  if (!by_mpi) {
     if (me->rank == 0) {
       char *text = NULL;
       TRY(shardrec_rendezvous_create(NULL, &me->meeting));
@@ -95,9 +98,9 @@ static int meet(group *me) {
   if (limit > 0) shardrec_options_set_f64(options, SHARDREC_OPTION_COMM_SETUP_SECONDS, limit);
   enter(me, "create", 0);
   const shardrec_status status =
-      me->host->mpi ? shardrec_comm_create(SHARDREC_ENGINE_MPI, -1, -1, NULL, options, &me->comm)
-                    : shardrec_comm_create(SHARDREC_ENGINE_GLOO, me->rank, me->size, token, options,
-                                           &me->comm);
+      by_mpi
+          ? shardrec_comm_create(SHARDREC_ENGINE_MPI, -1, -1, NULL, options, &me->comm)
+          : shardrec_comm_create(me->host->engine, me->rank, me->size, token, options, &me->comm);
   shardrec_options_destroy(&options);
   if (status != SHARDREC_OK) return -1;
   if (me->host->limit > 0) {
@@ -164,15 +167,42 @@ static int create_collections(group *me, const shardrec_options *options) {
   return 0;
 }
 
+/* The set, in the order of the calls of all ranks: it is NCCL that adds up, where there is NCCL. */
+static int create_ddp(group *me) {
+  shardrec_options *options = NULL;
+  const int on_device = me->on_device.memory != NULL;
+  TRY(shardrec_options_create(SHARDREC_OPTIONS_DDP, &options));
+  if (me->host->engine == SHARDREC_ENGINE_NCCL) {
+    TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_DDP_REDUCTION,
+                                 SHARDREC_DDP_REDUCTION_NCCL));
+  }
+  const shardrec_status created = shardrec_ddp_create(me->comm, options, &me->ddp);
+  shardrec_options_destroy(&options);
+  TRY(created);
+  TRY(shardrec_ddp_add_parameter(
+      me->ddp, "dense", on_device ? &me->on_device.weights : &me->dense_here,
+      on_device ? &me->on_device.gradients : &me->dense_gradient_here, NULL));
+  enter(me, "commit", 0);
+  TRY(shardrec_ddp_commit(me->ddp));
+  if (on_device) TRY(shardrec_tensor_copy(&me->dense_here, &me->on_device.weights, 0));
+  return 0;
+}
+
+static int reduce(group *me) {
+  if (me->on_device.memory == NULL) return shardrec_ddp_all_reduce(me->ddp);
+  TRY(shardrec_tensor_copy(&me->on_device.gradients, &me->dense_gradient_here, 0));
+  TRY(shardrec_ddp_all_reduce(me->ddp));
+  return shardrec_tensor_copy(&me->dense_gradient_here, &me->on_device.gradients, 0);
+}
+
 static int make_tables(group *me) {
-  shardrec_tensor parameter, gradient;
   shardrec_options *options = NULL;
   TRY(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 1));
-  const char *devices = getenv("SHARDREC_TEST_DEVICES"); /* tables are on one of so many */
-  if (devices != NULL) {
-    TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_DEVICE, me->rank % atoi(devices)));
-  }
+  const int devices = me->host->devices;
+  /* The process' own, whatever its rank: it keeps threads for each device that it has used. */
+  const int device = devices > 0 ? me->host->number % devices : 0;
+  if (devices > 0) TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_DEVICE, device));
   enter(me, "collection", 0);
   const int created = create_collections(me, options);
   shardrec_options_destroy(&options);
@@ -183,12 +213,14 @@ static int make_tables(group *me) {
   TRY(shardrec_model_info(me->model, &size));
   me->width = size.width;
   for (int i = 0; i < me->width; ++i) me->dense[i] = (float)(me->rank + i % 5) * 0.125f;
-  TRY(shardrec_tensor_vector(me->dense, SHARDREC_FLOAT32, me->width, &parameter));
-  TRY(shardrec_tensor_vector(me->dense_gradient, SHARDREC_FLOAT32, me->width, &gradient));
-  TRY(shardrec_ddp_create(me->comm, NULL, &me->ddp));
-  TRY(shardrec_ddp_add_parameter(me->ddp, "dense", &parameter, &gradient, NULL));
-  enter(me, "commit", 0);
-  TRY(shardrec_ddp_commit(me->ddp));
+  TRY(shardrec_tensor_vector(me->dense, SHARDREC_FLOAT32, me->width, &me->dense_here));
+  TRY(shardrec_tensor_vector(me->dense_gradient, SHARDREC_FLOAT32, me->width,
+                             &me->dense_gradient_here));
+  if (devices > 0) {
+    TRY(make_dense_memory(device, me->width, &me->on_device));
+    TRY(shardrec_tensor_copy(&me->on_device.weights, &me->dense_here, 0));
+  }
+  TRY(create_ddp(me));
   if (pthread_create(&me->reader, NULL, read_rows, me) != 0) return -1;
   me->has_reader = 1;
   return 0;
@@ -245,7 +277,7 @@ static int train(group *me, int steps) {
     TRY(shardrec_lookup_backward(me->lookup, SHARDREC_UPDATE_APPLY));
     TRY_ON_MESH(shardrec_lookup_backward(me->replica_lookup, SHARDREC_UPDATE_APPLY));
     enter(me, "reduce", step);
-    TRY(shardrec_ddp_all_reduce(me->ddp));
+    TRY(reduce(me));
     for (int c = 0; c < me->width; ++c) me->dense[c] -= 0.01f * me->dense_gradient[c];
     enter(me, "sync", step);
     TRY_ON_MESH(shardrec_collection_sync_replicas(me->replicas));
@@ -267,12 +299,13 @@ static int finish(group *me) {
   return 0;
 }
 
-/* Every later call says the same, at once. Over MPI nothing but deadlines tells of a rank: there
- * what is dead after a call on the mesh is that call's group, and its own names of ranks count. */
+/* Every later call says the same, at once. Where a deadline tells of a rank, as all do over MPI, what
+ * is dead after a call on the mesh is that call's group, and its own names of ranks count. */
 static void call_again(group *me) {
   const char *const names[] = {"status", "barrier", "all_reduce", "read", "begin", "on mesh"};
   const shardrec_status expected = me->how.status;
-  const int mesh_only = me->on_mesh && me->host->mpi;
+  const int by_deadline = expected == SHARDREC_TIMEOUT || me->host->engine == SHARDREC_ENGINE_MPI;
+  const int mesh_only = me->on_mesh && by_deadline;
   float one = 1;
   shardrec_tensor view;
   shardrec_tensor_vector(&one, SHARDREC_FLOAT32, 1, &view);
@@ -323,6 +356,7 @@ static void destroy(group *me) {
   shardrec_lookup_destroy(&me->lookup);
   shardrec_lookup_destroy(&me->replica_lookup);
   shardrec_ddp_destroy(&me->ddp);
+  shardrec_memory_destroy(&me->on_device.memory);
   shardrec_collection_destroy(&me->tables);
   shardrec_collection_destroy(&me->replicas);
   shardrec_collection_destroy(&me->small_tables);

@@ -19,7 +19,8 @@ typedef struct trouble {
 } trouble;
 
 typedef struct host {
-  int mpi;      /* the engine is mpi, else gloo */
+  shardrec_engine engine;
+  int devices; /* of the machine, among which the ranks' tables and dense weights are; 0: on the CPU */
   int number;   /* of this process, from 0 */
   int count;    /* of processes */
   int steps;    /* of each training */
@@ -51,6 +52,15 @@ ending report_failure(const host *process, const char *caller, const char *phase
 
 /* Forms a group of the given generation, trains, closes and destroys it. */
 ending live(const host *process, int generation, int rank, int size, int steps, int troubled);
+
+/* Dense weights and their gradients, of a set of DDP parameters on a device: [count] each. */
+typedef struct dense_memory {
+  shardrec_memory *memory;
+  shardrec_tensor weights, gradients;
+} dense_memory;
+shardrec_status make_dense_memory(int device, int64_t count, dense_memory *out);
+/* That this process has copied from devices of others so far. */
+int64_t bytes_from_peers(void);
 
 /* What the ranks learn: a batch per rank and step, the same whatever the group. */
 enum {

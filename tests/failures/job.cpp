@@ -91,8 +91,16 @@ void Job::spawn(const std::vector<std::string>& words) {
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  std::vector<char*> variables;
+  for (const std::string& variable : options_.environment) {
+    variables.push_back(const_cast<char*>(variable.c_str()));
+  }
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  variables.push_back(nullptr);
   pid_t process = -1;
-  EXPECT_EQ(posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ), 0)
+  EXPECT_EQ(
+      posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), variables.data()),
+      0)
       << words[0];
   posix_spawn_file_actions_destroy(&actions);
   processes_.push_back(process);
@@ -127,7 +135,12 @@ bool Job::wait(double seconds) {
     }
     return false;
   };
-  const bool over = test::eventually(ends, seconds);
+  bool over = test::eventually(ends, seconds);
+  if (over && options_.trouble.goes_on) {
+    const pid_t& process = processes_.at(static_cast<size_t>(victim));
+    if (process > 0) kill(process, SIGCONT);
+    over = test::eventually([&] { return collect() && process < 0; }, seconds);
+  }
   seconds_ = seconds_since(start);
   for (const pid_t process : processes_) {
     if (!over && process > 0) hung_ += test::describe_tree(process);
@@ -180,6 +193,8 @@ Report Job::report(int number) const {
       std::string word;
       words >> left.threads >> word >> left.files >> word >> left.objects;
       report.left.push_back(left);
+    } else if (kind == "peers") {
+      words >> report.peer_bytes.emplace_back();
     } else if (kind == "end") {
       report.ended = true;
     } else {

@@ -20,11 +20,13 @@ struct Trouble {
   int step = 0;
   int signal = 0;
   int delay_us = 0;
+  bool goes_on = false;  // the rank was stopped, and is continued when the others have ended
   std::string text() const;
 };
 
 struct JobOptions {
   std::string engine = "gloo";
+  std::vector<std::string> environment{};  // "NAME=VALUE", in front of this process' own
   int count = 4;
   int steps = 6;
   double limit = 0;     // of waits, in seconds; 0: the library's
@@ -51,6 +53,8 @@ struct Report {
   std::map<int, std::string> digests;  // by generation
   std::map<int, int64_t> destroyed;    // how long it took
   std::vector<Left> left;
+  std::vector<int64_t>
+      peer_bytes;  // on devices: copied from those of other processes, up to the end of each group
   bool ended = false;
   std::vector<std::string> others;  // lines that nobody wants
 };
@@ -63,8 +67,8 @@ class Job {
   Job& operator=(const Job&) = delete;
 
   const JobOptions& options() const { return options_; }
-  // Waits until all but the rank in trouble have ended, then ends that one too. False: it took too
-  // long, and they were ended.
+  // Waits until all but the rank in trouble have ended, then ends that one too, or waits for it where it goes on. False:
+  // it took too long, and they were ended.
   bool wait(double seconds);
   // Of the process, as waitpid has it; of a job of MPI, of mpirun.
   int status(int number) const { return statuses_.at(static_cast<size_t>(number)); }
