@@ -13,6 +13,8 @@
 #include <string_view>
 #include <thread>
 
+#include "compute/cuda/host/library_calls.h"
+#include "core/error.h"
 #include "device/held_streams.h"
 #include "device/rank_on_device.h"
 #include "embedding/tables/counters.h"
@@ -130,6 +132,26 @@ TEST_F(EventClocks, ForgetTheOldestOfTooManyPlaces) {
   timed_->wait();
   clock.read();
   EXPECT_GE(nanoseconds_[1] - before, kHeldNanoseconds / 2);
+}
+
+// What is enqueued so far begins at a place. That it cannot is told by whoever asks next, as it is without a clock.
+TEST_F(EventClocks, LeaveAFailureToTheNextOperation) {
+  EventClock clock(timed_, nanoseconds_);
+  clock.start();
+  const auto fail = [](int64_t /*stream*/, const void* /*values*/) -> shardrec_cuda_error {
+    return SHARDREC_CUDA_LIBRARY_FAILED;
+  };
+  const int64_t value = 0;
+  compute::cuda::host::call_library(*timed_, fail, &value, sizeof value);
+  clock.enter(1, "one");
+  EXPECT_THROW(timed_->submit(), core::Error);
+  EXPECT_NO_THROW(timed_->submit()) << "it is told once";
+  hold(*timed_);
+  clock.leave();
+  go_on_later();
+  timed_->wait();
+  clock.read();
+  EXPECT_GE(nanoseconds_[1], kHeldNanoseconds / 2) << "it counts still";
 }
 
 double seconds_of_phases() {

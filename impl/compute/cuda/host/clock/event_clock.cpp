@@ -58,9 +58,9 @@ void EventClock::put(std::optional<size_t> kind, const char* name) noexcept {
     pair = time_.pair(oldest_pair());
   }
   Place& here = place(end_);
-  // What is enqueued so far is on its way: that it fails is told by the next operation, not here.
-  table().stream_number(stream_->handle());
-  if (table().record(here.event.get(), stream_->handle()) != SHARDREC_CUDA_OK) {
+  // As a caller's stream: to record in an own one would be told of what has failed to begin, in place of the next
+  // operation.
+  if (table().record_caller(here.event.get(), stream_->number()) != SHARDREC_CUDA_OK) {
     failed_ = true;
     return;
   }
