@@ -1,7 +1,13 @@
 // The scale of gradients of stacks in float16 on a device: as on the CPU, and without the host.
-#include <array>
-#include <cstring>
+#include <dlfcn.h>
 
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+
+#include "core/error.h"
 #include "dense/loss_scale_checks.h"
 #include "dense_device/ddp_sets.h"
 #include "device/held_streams.h"
@@ -48,6 +54,63 @@ TEST(DeviceLossScale, HasTheBitsOfTheCpu) {
     }
     EXPECT_GT(test::scale_of(*there).skipped_steps, 0);
   }
+}
+
+// Memory that runs out on emulated devices, and in the tests' cuBLASLt.
+class DeviceLossScaleShortage : public shardrec::test::HeldStreamsTest {
+ protected:
+  // False: the call has said that there is none.
+  static bool has_memory(const std::function<void()>& call) {
+    const auto error = comm::error_of(call);
+    if (error) {
+      EXPECT_EQ(error->status(), SHARDREC_OUT_OF_MEMORY) << error->sentence();
+    }
+    return !error;
+  }
+};
+
+// LAMB needs memory for a step: the device, which counts, does not count one that has none.
+TEST_F(DeviceLossScaleShortage, AStepWithoutMemoryIsNone) {
+  auto* const fail_allocation = shardrec::test::of_plugin<void(int64_t)>("simt_fail_allocation");
+  const test::Scaled scaled{.place = kOnDevice,
+                            .scale = {.scale = 8},
+                            .optimizer = {.kind = SHARDREC_OPTIMIZER_LAMB, .learning_rate = 0.1}};
+  auto mlp = test::make_scaled(test::small_stack(), scaled);
+  auto undisturbed = test::make_scaled(test::small_stack(), scaled);
+  for (Mlp* each : {mlp.get(), undisturbed.get()}) test::train(*each, 1);
+  int failed = 0;
+  const auto step = [&](int64_t n) {
+    fail_allocation(n);
+    return has_memory([&] { mlp->step(); });
+  };
+  while (!step(failed + 1)) ++failed;
+  fail_allocation(0);
+  EXPECT_GT(failed, 0);
+  undisturbed->step();
+  EXPECT_TRUE(test::same_bits(test::trained(*mlp), test::trained(*undisturbed)));
+  EXPECT_EQ(test::trained(*mlp).back(), 1);
+}
+
+// Some tell of an overflow before memory runs out, which is in any of the calls that prepare products.
+TEST_F(DeviceLossScaleShortage, ABackwardWithoutMemoryIsForgotten) {
+  constexpr int kAllocFailed = 3;  // a cublasStatus_t
+  void* const cublas = dlopen(std::getenv("SHARDREC_CUBLASLT_LIBRARY"), RTLD_NOW);
+  ASSERT_NE(cublas, nullptr);
+  const auto fail_call =
+      std::bit_cast<void (*)(int64_t, int)>(dlsym(cublas, "fake_cublaslt_fail_call"));
+  const auto train = [&](int64_t n) {
+    auto mlp = test::make_scaled(test::small_stack(), {.place = kOnDevice, .scale = {.scale = 8}});
+    fail_call(n, kAllocFailed);
+    const bool is_whole = has_memory([&] { test::train(*mlp, test::kOverflow); });
+    fail_call(0, 0);
+    if (is_whole) return true;
+    test::train(*mlp, 1);
+    test::expect_scale(*mlp, 8, 1);
+    return false;
+  };
+  int failed = 0;
+  while (!train(failed + 1) && !HasFailure()) ++failed;
+  EXPECT_GT(failed, 20) << "of two products forward and three backward";
 }
 
 class DeviceLossScaleStreams : public shardrec::test::HeldStreamsTest {};
