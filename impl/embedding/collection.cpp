@@ -106,7 +106,13 @@ StepContext Collection::context() {
           .counters = counters_,
           .ordered = *ordered_,
           .snapshot = snapshot_,
-          .scratch = scratch_};
+          .scratch = scratch_,
+          .replicas = replicas_.get()};
+}
+
+void Collection::give_up(const char* operation) noexcept {
+  communicator_->fail(operation);
+  if (replicas_ != nullptr) replicas_->give_up(operation);
 }
 
 bool Collection::bodies_go_by_nccl() const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "comm/bodies/carrier.h"
@@ -16,6 +17,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "core/threads.h"
+#include "embedding/backward/replica_agreement.h"
 #include "embedding/backward/update.h"
 #include "embedding/exchange/ordered_channel.h"
 #include "embedding/exchange/step_context.h"
@@ -95,6 +97,12 @@ class Collection {
   // Who changes rows tells it.
   SnapshotPlace& snapshot() { return snapshot_; }
   OrderedChannel& ordered() { return *ordered_; }
+  // From now on a step is applied where the sharding groups of all replicas apply it. Before lookups are made.
+  void decide_with(std::shared_ptr<comm::Communicator> replicas) {
+    replicas_ = std::make_unique<ReplicaAgreement>(std::move(replicas));
+  }
+  // This rank does not take part in a step that others wait for.
+  void give_up(const char* operation) noexcept;
   // For the stages of its lookups' steps, which it outlives.
   StepContext context();
   // Waits for the operations of the back end.
@@ -126,6 +134,7 @@ class Collection {
   StepScratch scratch_;
   std::unique_ptr<TrainingSettings> settings_;
   std::unique_ptr<Update> update_;
+  std::unique_ptr<ReplicaAgreement> replicas_;
 
   std::atomic<uint64_t> lookups_taken_{0};  // bit per number; given back by any thread
   uint64_t lookups_made_ = 0;

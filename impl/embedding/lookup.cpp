@@ -48,7 +48,7 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
 
 Lookup::~Lookup() {
   if (receives_) {
-    collection_->communicator().fail("backward");
+    collection_->give_up("backward");
     try {
       backward_wait();
     } catch (...) {  // nobody is left to hear of it
@@ -56,7 +56,7 @@ Lookup::~Lookup() {
   }
   if (state_ == State::kBegun) collection_->communicator().fail("forward");
   if (state_ == State::kSent) {
-    collection_->communicator().fail("backward");
+    collection_->give_up("backward");
     end_step();  // nobody reads what was lent any more
   }
   release_input();
@@ -222,11 +222,11 @@ void Lookup::in_step(Body body) {
   try {
     body();
   } catch (const core::Error& error) {
-    if (error.status() != SHARDREC_INVALID_BATCH) collection_->communicator().fail("backward");
+    if (error.status() != SHARDREC_INVALID_BATCH) collection_->give_up("backward");
     end_step();
     throw;
   } catch (...) {
-    collection_->communicator().fail("backward");
+    collection_->give_up("backward");
     end_step();
     throw;
   }

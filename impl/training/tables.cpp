@@ -21,6 +21,9 @@ Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mes
                                    .sharding = mesh.sharding},
                                   model, plan, options)) {
   replicas_->connect(collection_, operation);
+  if (options.non_finite == SHARDREC_NON_FINITE_SKIP && mesh.replicas->size() > 1) {
+    collection_->decide_with(mesh.replicas);
+  }
 }
 
 void Tables::sync() {

@@ -92,6 +92,24 @@ TEST_F(TrainOnMesh, AveragingEveryStepOfSgdIsTrainingOnAllRanks) {
             1e-5);
 }
 
+// Its steps may be skipped, by all sharding groups.
+TEST_F(TrainOnMesh, Float16IsThatOfTrainingOnAllRanks) {
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(),
+                {"--precision", "float16", "--optimizer", "sgd", "--learning-rate", "0.5"});
+    return trained(more);
+  };
+  const nlohmann::json all = with({});
+  const nlohmann::json mesh = with({"--sharding-group-size", "2"});
+  EXPECT_NEAR(mesh.at("test_auc").get<double>(), all.at("test_auc").get<double>(), 0.005);
+  ASSERT_EQ(mesh.at("first_losses").size(), 20U);
+  for (size_t i = 0; i < 20; ++i) {
+    EXPECT_NEAR(mesh.at("first_losses")[i].get<double>(), all.at("first_losses")[i].get<double>(),
+                2e-3)
+        << i;
+  }
+}
+
 TEST_F(TrainOnMesh, OneShardingGroupOfAllRanksIsNoMesh) {
   const nlohmann::json all = trained({"--sharding", "row_wise"});
   const nlohmann::json mesh = trained({"--sharding", "row_wise", "--sharding-group-size", "4"});

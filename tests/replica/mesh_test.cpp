@@ -53,6 +53,46 @@ TEST(ReplicaSync, IsRefusedWhileGradientsAreUnderWay) {
   });
 }
 
+int64_t step_of(Rank& one) {
+  int64_t step = -1;
+  SR_EXPECT_OK(shardrec_collection_step(one.tables(), &step));
+  return step;
+}
+
+// Else replicas would be at different steps, which a sync refuses.
+TEST(ReplicaSync, AStepThatOneShardingGroupDoesNotTakeIsTakenByNone) {
+  for (const auto placement :
+       {SHARDREC_PLACEMENT_INTRA_NODE_SYNC, SHARDREC_PLACEMENT_INTRA_NODE_SHARD}) {
+    Arrangement setup{.placement = placement, .group = 2};
+    setup.options = [](shardrec_options* options) {
+      SR_EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_NON_FINITE, "skip"));
+    };
+    run_ranks(4, 2, [&](int rank, shardrec_comm* comm) {
+      SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
+      Rank one(comm, setup);
+      SR_OK(one.status());
+      one.step(rank, 1);
+      const auto before = one.read(SHARDREC_TABLE_WEIGHTS);
+      const auto expect_untouched = [&] {
+        EXPECT_EQ(step_of(one), 1);
+        EXPECT_EQ(one.read(SHARDREC_TABLE_WEIGHTS), before);
+      };
+      one.step(rank, rank == 0 ? INFINITY : 1);
+      expect_untouched();
+      // What a group refuses, it alone is told.
+      SR_OK(one.prepare_step(rank, 1));
+      const shardrec_status status = shardrec_lookup_backward(
+          one.lookup(), rank == 0 ? SHARDREC_UPDATE_ACCUMULATE : SHARDREC_UPDATE_APPLY);
+      EXPECT_EQ(status, one.replica() == 0 ? SHARDREC_INVALID_BATCH : SHARDREC_OK);
+      expect_untouched();
+      one.step(rank, 1);
+      EXPECT_EQ(step_of(one), 2);
+      EXPECT_NE(one.read(SHARDREC_TABLE_WEIGHTS), before);
+      SR_OK(shardrec_collection_sync_replicas(one.tables()));
+    });
+  }
+}
+
 class Replicas : public ::testing::TestWithParam<Arrangement> {};
 
 TEST_P(Replicas, StartEqualDriftApartAndAreTheMeanAfterASync) {

@@ -331,11 +331,6 @@ void check_reduction(const TrainOptions& options) {
 }
 
 void check_precision(const TrainOptions& options) {
-  if (options.precision == "float16" && options.sharding_group_size > 0) {
-    throw UserError(
-        "--precision float16 does not go with --sharding-group-size: a sharding group that skips a "
-        "step is no longer at that of the others.");
-  }
   if (options.precision != "tfloat32" || options.layers_on_device) return;
   throw UserError("--precision tfloat32 needs layers on devices: --device cuda, and cuBLASLt");
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "embedding/backward/replica_agreement.h"
 
 namespace shardrec::embedding {
 
@@ -279,10 +280,13 @@ void Backward::receive(const InputExchange& input, uint64_t lookup, int64_t stre
 bool Backward::all_apply(std::span<const comm::ConstBytes> messages) const {
   const GradientDecision decision =
       decide(messages, context_.layout.rank(), context_.communicator.reads_in_place());
+  const bool applies = decision.verdict == GradientVerdict::kApply;
+  // Of an error too: the other replicas wait for this one.
+  const bool all = context_.replicas == nullptr ? applies : context_.replicas->all_apply(applies);
   if (decision.verdict == GradientVerdict::kError) {
     throw verdict_error(decision.defect, decision.rank, "backward", context_.model());
   }
-  return decision.verdict == GradientVerdict::kApply;
+  return all;
 }
 
 void Backward::apply(const InputExchange& input, uint64_t lookup,

@@ -19,6 +19,8 @@
 
 namespace shardrec::embedding {
 
+class ReplicaAgreement;
+
 struct StepContext {
   const Layout& layout;
   const CollectionOptions& options;
@@ -30,6 +32,7 @@ struct StepContext {
   OrderedChannel& ordered;
   SnapshotPlace& snapshot;  // asked before rows change
   StepScratch& scratch;
+  ReplicaAgreement* replicas;  // null: a sharding group decides alone
 
   compute::Backend& backend() const { return bodies.backend(); }
   const plan::Model& model() const { return layout.model(); }
