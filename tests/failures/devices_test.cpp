@@ -40,9 +40,11 @@ class DeviceGroup : public testing::TestWithParam<const char*> {
   }
 };
 
-// In front of the sum of gradients, which the others are in.
+// In front of the sum of gradients, which the others are in; and behind messages that they have heard of, and not read.
 TEST_P(DeviceGroup, ARankThatIsKilledInAStepIsNamedToAllWithinASecond) {
-  expect_contract({trouble_in("reduce", SIGKILL, 1)}, small());
+  expect_contract({trouble_in("reduce", SIGKILL, 1), trouble_in("begin", SIGKILL, 1),
+                   trouble_in("forward", SIGKILL, 0, 300)},
+                  small());
 }
 
 class StopsOfDeviceGroups : public DeviceGroup {};
