@@ -8,9 +8,11 @@
 #include <cmath>
 #include <cstdint>
 
+#include "compute/math/loss_scale.h"
+
 namespace shardrec::dense {
 
-inline constexpr double kLargestLossScale = 0x1p24;
+using compute::math::kLargestLossScale;
 inline constexpr double kUsualLossScale = 65536;
 inline constexpr int64_t kUsualLossScaleSteps = 2000;
 

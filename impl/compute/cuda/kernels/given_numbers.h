@@ -4,6 +4,7 @@
 #include "compute/cuda/jobs/given_numbers.h"
 #include "compute/cuda/kernels/checks.h"
 #include "compute/cuda/kernels/rows.h"
+#include "compute/math/finite.h"
 
 namespace shardrec::compute::cuda {
 
@@ -38,7 +39,7 @@ find_non_finite_number(shardrec_cuda_given_numbers job) {
   for (int k = 0; k < kTileItems; ++k) {
     float number[1];
     Row::widen(loaded[k], number);
-    if ((math::op::bits(number[0]) & 0x7FFFFFFFU) >= 0x7F800000U) first.see(item_of_tile(k));
+    if (!math::is_finite(number[0])) first.see(item_of_tile(k));
   }
   first.tell(job.first, begin);
 }

@@ -3,12 +3,12 @@
 
 #include "compute/cuda/jobs/scaling.h"
 #include "compute/cuda/kernels/device.h"
-#include "compute/math/scalar.h"
+#include "compute/math/finite.h"
 
 namespace shardrec::compute::cuda {
 
 SHARDREC_DEVICE void tell_if_not_finite(shardrec_cuda_loss_scale* loss_scale, float x) {
-  if ((math::op::bits(x) & math::kInfinity32) != math::kInfinity32) return;
+  if (math::is_finite(x)) return;
   atomicOr(&global(loss_scale)->not_finite, 1U);
 }
 

@@ -5,12 +5,13 @@
 #include "compute/cuda/jobs/scaling.h"
 #include "compute/cuda/kernels/device.h"
 #include "compute/math/bias_correction.h"
+#include "compute/math/loss_scale.h"
 
 namespace shardrec::compute::cuda {
 
 // One thread.
 SHARDREC_KERNEL(1) adapt_loss_scale(shardrec_cuda_scaled_backward job) {
-  constexpr float kLargest = 0x1p24F;
+  constexpr auto kLargest = static_cast<float>(math::kLargestLossScale);
   if (threadIdx.x != 0) return;
   shardrec_cuda_loss_scale& state = *global(job.loss_scale);
   const bool is_finite = state.not_finite == 0;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "compute/cuda/kernels/columns.h"
+#include "compute/math/finite.h"
 #include "compute/math/quantize.h"
 
 namespace shardrec::compute::cuda {
@@ -117,7 +118,7 @@ struct BoxRange {
   SHARDREC_DEVICE void see(float x) {
     least = x < least ? x : least;
     most = most < x ? x : most;
-    finite = finite && math::magnitude_of(x) < math::kInfinity32;
+    finite = finite && math::is_finite(x);
   }
   SHARDREC_DEVICE void see_lanes(int lanes) {
     for (int distance = 1; distance < lanes; distance *= 2) {
