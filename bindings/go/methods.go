@@ -12,9 +12,9 @@ import (
 //
 // What this library can do on this machine, as JSON:
 //
-//	"version"            integer: 1
+//	"version", "api_version"   integer: 1; SHARDREC_API_VERSION of the library
 //	"library_version"    text: "0.2.0"
-//	"api_version"        integer: SHARDREC_API_VERSION of the library
+//	"processors"         integer: that this process may use (affinity, cgroup quotas). Since 0.2
 //	"engines"            array of texts: "local", and those whose plug-ins are installed; "nccl" where
 //	                     NVIDIA's library is, too
 //	"devices"            array of texts: "cpu", and "cuda" where cuda_devices has any

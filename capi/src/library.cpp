@@ -12,6 +12,7 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/tensor.h"
+#include "core/threads.h"
 #include "dense/device/gemm.h"
 #include "dense/gemm.h"
 #include "device_name.h"
@@ -117,6 +118,7 @@ shardrec_status shardrec_capabilities_json(char** out_text) {
     json.begin_object();
     json.key("version").integer(1);
     json.key("library_version").text(SHARDREC_VERSION);
+    json.key("processors").integer(core::default_thread_count(1));
     json.key("api_version").integer(SHARDREC_API_VERSION);
     json.key("engines").begin_array();
     for (const std::string_view engine : shardrec::comm::installed_engines()) json.text(engine);

@@ -1,6 +1,7 @@
 // "Is there a ...?": what the library says it has is what shardrec_capabilities_json lists, and what it has not it
 // says with a reason.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -34,6 +35,25 @@ TEST(Available, IsWhatTheCapabilitiesList) {
     const std::string name = "cuda:" + std::to_string(device.at("index").get<int>());
     EXPECT_TRUE(available(SHARDREC_CAPABILITY_DEVICE, name)) << name;
   }
+}
+
+TEST(Capabilities, CountTheProcessorsThatTheProcessMayUse) {
+  const auto processors = [] {
+    return nlohmann::json::parse(capabilities_json()).at("processors").get<int>();
+  };
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  EXPECT_GE(processors(), 1);
+  EXPECT_LE(processors(), CPU_COUNT(&allowed));  // fewer where a cgroup has a quota
+  size_t one = 0;
+  while (!CPU_ISSET(one, &allowed)) ++one;
+  cpu_set_t narrow;
+  CPU_ZERO(&narrow);
+  CPU_SET(one, &narrow);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(narrow), &narrow), 0);
+  const int found = processors();
+  ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
+  EXPECT_EQ(found, 1);
 }
 
 TEST(Available, SaysWhyNot) {
