@@ -21,9 +21,10 @@ class CountingLog final : public ClickLog {
       : samples_(samples), fail_at_(fail_at), schema_{1, {}}, bad_lines_({}) {}
   [[nodiscard]] const Schema& schema() const override { return schema_; }
   [[nodiscard]] const BadLines& bad_lines() const override { return bad_lines_; }
-  [[nodiscard]] std::unique_ptr<Pass> open(Split) override {
+  [[nodiscard]] std::unique_ptr<Pass> open(Split, ParseThreads&) override {
     return std::make_unique<CountingPass>(samples_, fail_at_, read_);
   }
+  [[nodiscard]] int64_t read() const { return read_; }
   // Returns when so many samples have been read.
   void wait_for(int64_t samples) const {
     for (int64_t read = read_; read < samples; read = read_) read_.wait(read);
@@ -135,6 +136,42 @@ TEST(BatchFeed, AFeedOfOneRankHasTheSlicesOfThatRank) {
       }
       EXPECT_EQ(before, kSamples);
     }
+  }
+}
+
+TEST(BatchFeed, ThreadsChangeNothingWhereABatchIsLongerThanABlockOrLiesInTwo) {
+  constexpr int64_t kSamples = 2 * BatchFeed::kShuffleBlock + 1003;
+  for (const int64_t batch : {700, 200000}) {
+    std::vector<int64_t> batches;
+    std::vector<int64_t> batches_of_one;
+    FeedOptions options{.split = Split::kTrain, .seed = 5, .batch = batch};
+    const std::vector<float> one = order_seen(options, kSamples, &batches_of_one);
+    options.threads = 4;
+    EXPECT_EQ(order_seen(options, kSamples, &batches), one);
+    EXPECT_EQ(batches, batches_of_one);
+    EXPECT_EQ(batches.front(), batch);
+    EXPECT_EQ(batches.back(), kSamples % batch);
+    EXPECT_EQ(std::set<float>(one.begin(), one.end()).size(), static_cast<size_t>(kSamples));
+  }
+}
+
+// No more than the blocks that are cut and read, and the queue.
+TEST(BatchFeed, ReadsNoFurtherAheadThanItsBoundWhateverTheNumberOfThreads) {
+  constexpr int64_t kBatch = 1024;
+  constexpr int64_t kSamples = 8 * BatchFeed::kShuffleBlock;
+  for (const int threads : {1, 4}) {
+    const int64_t queued = kBatch * (static_cast<int64_t>(BatchFeed::kQueue) + threads);
+    const int64_t ahead = 2 * BatchFeed::kShuffleBlock + queued;
+    CountingLog log(kSamples);
+    BatchFeed feed(log, {.split = Split::kTrain, .batch = kBatch, .threads = threads});
+    log.wait_for(2 * BatchFeed::kShuffleBlock);
+    BatchFeed::Reader reader(feed, 0);
+    int64_t taken = 0;
+    while (const auto batch = reader.next()) {
+      taken += batch->size;
+      ASSERT_LE(log.read(), taken + ahead);
+    }
+    EXPECT_EQ(taken, kSamples);
   }
 }
 

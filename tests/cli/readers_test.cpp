@@ -27,11 +27,14 @@ std::string tsv_line(const std::string& label, const std::string& number, const 
 
 Samples read_all(ClickLog& log, Split split) {
   Rows rows;
-  const auto pass = log.open(split);
+  std::unique_ptr<Pass> pass;
+  ParseThreads threads(3);
+  pass = log.open(split, threads);
   while (pass->read(rows, 7)) {
   }
   Samples samples;
-  for (int64_t i = 0; i < rows.size(); ++i) pass->add(rows, i, samples);
+  Sample scratch;
+  for (int64_t i = 0; i < rows.size(); ++i) pass->add(rows, i, scratch, samples);
   return samples;
 }
 
@@ -349,7 +352,8 @@ TEST(CriteoLog, FilesAreReadOneAfterAnother) {
     }
   }
   double before = -1;
-  const auto pass = three->open(Split::kTest);
+  ParseThreads alone(1);
+  const auto pass = three->open(Split::kTest, alone);
   for (Rows rows; pass->read(rows, 5);) {
     EXPECT_GE(pass->fraction(), before);
     before = pass->fraction();

@@ -55,6 +55,10 @@ nlohmann::json machine_json() {
   return machine;
 }
 
+int usable_processors() {
+  return nlohmann::json::parse(capabilities_json()).at("processors").get<int>();
+}
+
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};

@@ -9,6 +9,9 @@ namespace shardrec::cli {
 // An object with the fields of "machine" in JSON.md.
 nlohmann::json machine_json();
 
+// Processors' worth of time that this process may use, as the library counts them.
+int usable_processors();
+
 // The present moment as "2026-01-31T12:34:56Z".
 std::string utc_now();
 

@@ -2,7 +2,8 @@
 //
 // Row i (counted from 0 over all files, without headers, unreadable rows included) is a test row when
 // shardrec_hash64(seed, i as 8 bytes, lowest first) is a multiple of 5. Of a log without labels every row is.
-// Thread rule: a pass is used by one thread; passes of one log do not overlap.
+// Thread rule: a pass is read by one thread, with the help of its ParseThreads, which are gone before the pass is;
+// any threads make samples of what it has read. Passes of one log do not overlap.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "data/labels.h"
+#include "data/parse_threads.h"
 #include "data/samples.h"
 
 namespace shardrec::cli {
@@ -63,8 +65,10 @@ class Pass {
   virtual ~Pass() = default;
   // Appends up to `limit` readable rows; false when none was left.
   virtual bool read(Rows& out, int64_t limit) = 0;
-  // Appends a row that this pass has read, as a sample.
-  virtual void add(const Rows& rows, int64_t index, Samples& out) { out.add(rows.samples, index); }
+  // Appends a row that this pass has read, as a sample. Any thread. scratch: of the calling thread.
+  virtual void add(const Rows& rows, int64_t index, Sample& /*scratch*/, Samples& out) const {
+    out.add(rows.samples, index);
+  }
   [[nodiscard]] virtual double fraction() const = 0;  // 0 .. 1
 };
 
@@ -75,7 +79,7 @@ class ClickLog {
   ClickLog& operator=(const ClickLog&) = delete;
   virtual ~ClickLog() = default;
   [[nodiscard]] virtual const Schema& schema() const = 0;
-  [[nodiscard]] virtual std::unique_ptr<Pass> open(Split split) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Pass> open(Split split, ParseThreads& threads) = 0;
   [[nodiscard]] virtual const BadLines& bad_lines() const = 0;
   // False: there is nothing to train with, and no quality of what is predicted.
   [[nodiscard]] virtual bool labelled() const { return true; }

@@ -97,8 +97,7 @@ CriteoParser::CriteoParser(CriteoLayout layout, Schema schema, Labels labels)
     : layout_(std::move(layout)),
       schema_(std::move(schema)),
       labels_(labels),
-      columns_(layout_.fields, Column::kOther),
-      fields_(layout_.fields) {
+      columns_(layout_.fields, Column::kOther) {
   for (const size_t field : layout_.dense) columns_[field] = Column::kDense;
   for (const size_t field : layout_.ids) columns_[field] = Column::kId;
   if (layout_.labelled) columns_[layout_.label] = Column::kLabel;
@@ -139,25 +138,27 @@ bool CriteoParser::is_plain(std::string_view line) const {
   return at == end;
 }
 
-bool CriteoParser::cut(std::string_view line) {
+bool CriteoParser::cut(std::string_view line, std::vector<std::string_view>& fields) const {
+  fields.resize(layout_.fields);
   size_t start = 0;
   for (size_t f = 0; f < layout_.fields; ++f) {
     const size_t end = line.find(layout_.separator, start);
     if ((end == std::string_view::npos) != (f + 1 == layout_.fields)) return false;
-    fields_[f] = line.substr(start, end == std::string_view::npos ? end : end - start);
+    fields[f] = line.substr(start, end == std::string_view::npos ? end : end - start);
     start = end + 1;
   }
   return true;
 }
 
-std::string CriteoParser::parse(std::string_view line, Sample& sample) {
-  if (!cut(line)) {
+std::string CriteoParser::parse(std::string_view line, Sample& sample) const {
+  const std::vector<std::string_view>& fields = sample.fields;
+  if (!cut(line, sample.fields)) {
     const auto found = std::count(line.begin(), line.end(), layout_.separator) + 1;
     return "has " + std::to_string(found) + " columns, not " + std::to_string(layout_.fields);
   }
   sample.label = 0;
   if (layout_.labelled) {
-    const std::string_view label = fields_[layout_.label];
+    const std::string_view label = fields[layout_.label];
     const auto click = parse_label(label, labels_);
     if (!click) return label_problem(label, labels_);
     sample.label = *click;
@@ -165,7 +166,7 @@ std::string CriteoParser::parse(std::string_view line, Sample& sample) {
 
   sample.dense.assign(kCriteoDense, 0.0f);
   for (size_t i = 0; i < kCriteoDense; ++i) {
-    const std::string_view text = fields_[layout_.dense[i]];
+    const std::string_view text = fields[layout_.dense[i]];
     if (text.empty()) continue;
     const auto value = parse_real(text);
     if (!value) return "I" + std::to_string(i + 1) + " is " + quoted(text) + ", not a number";
@@ -175,7 +176,7 @@ std::string CriteoParser::parse(std::string_view line, Sample& sample) {
   sample.lengths.assign(kCriteoIds, 1);
   sample.ids.assign(kCriteoIds, 0);
   for (size_t i = 0; i < kCriteoIds; ++i) {
-    const std::string_view text = fields_[layout_.ids[i]];
+    const std::string_view text = fields[layout_.ids[i]];
     if (text.empty()) continue;
     const auto value = parse_hex(text);
     if (!value)

@@ -1,5 +1,7 @@
 // One line of a Criteo click log into a sample.
 //
+// Thread rule: a parser is used by any number of threads at once.
+//
 // Numbers: sign(x) * log1p(|x|), a missing one is 0. Ids: hex of up to 64 bits; id v of column k (0
 // .. 25) has row 1 + shardrec_hash64(k, v as 8 bytes, lowest first) % (rows - 1), a missing one row
 // 0.
@@ -37,20 +39,20 @@ class CriteoParser {
  public:
   CriteoParser(CriteoLayout layout, Schema schema, Labels labels = Labels::kBinary);
   // Empty: sample holds the line. Else what is wrong with it.
-  std::string parse(std::string_view line, Sample& sample);
+  std::string parse(std::string_view line, Sample& sample) const;
   // True for most lines that parse() takes, and only for such: whole numbers of up to 15 digits and
   // ids of up to 16. A fraction of what parse() costs.
   [[nodiscard]] bool is_plain(std::string_view line) const;
 
  private:
   enum class Column : uint8_t { kOther, kLabel, kDense, kId };
-  bool cut(std::string_view line);
+  // False: there are not as many fields as the layout has.
+  bool cut(std::string_view line, std::vector<std::string_view>& fields) const;
 
   CriteoLayout layout_;
   Schema schema_;
   Labels labels_;
   std::vector<Column> columns_;
-  std::vector<std::string_view> fields_;
 };
 
 }  // namespace shardrec::cli

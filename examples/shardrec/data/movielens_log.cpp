@@ -89,7 +89,7 @@ class MovielensLog final : public ClickLog {
 
   [[nodiscard]] const Schema& schema() const override { return schema_; }
   [[nodiscard]] const BadLines& bad_lines() const override { return bad_lines_; }
-  [[nodiscard]] std::unique_ptr<Pass> open(Split split) override;
+  [[nodiscard]] std::unique_ptr<Pass> open(Split split, ParseThreads& threads) override;
 
  private:
   void read_users(const MovielensFiles& files);
@@ -233,7 +233,7 @@ class MemoryPass final : public Pass {
   int64_t next_ = 0;
 };
 
-std::unique_ptr<Pass> MovielensLog::open(Split split) {
+std::unique_ptr<Pass> MovielensLog::open(Split split, ParseThreads& /*threads*/) {
   return std::make_unique<MemoryPass>(split == Split::kTest ? test_ : train_);
 }
 

@@ -68,8 +68,11 @@ void Rows::clear() {
   samples.clear();
 }
 
-void Rows::add(std::string_view line, int64_t row) {
-  lines.push_back({.begin = text.size(), .length = line.size(), .row = row});
+void Rows::add(std::string_view line, int64_t row, size_t file) {
+  lines.push_back({.begin = text.size(),
+                   .length = static_cast<uint32_t>(line.size()),
+                   .file = static_cast<uint32_t>(file),
+                   .row = row});
   text.append(line);
 }
 

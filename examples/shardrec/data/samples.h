@@ -25,9 +25,10 @@ struct Schema {
 struct Sample {
   float label = 0;
   std::vector<float> dense;
-  std::vector<int32_t> lengths;  // per feature
-  std::vector<int64_t> ids;      // bag after bag
-  int64_t row = 0;               // of the data, from 0; unreadable rows count
+  std::vector<int32_t> lengths;            // per feature
+  std::vector<int64_t> ids;                // bag after bag
+  int64_t row = 0;                         // of the data, from 0; unreadable rows count
+  std::vector<std::string_view> fields{};  // of the text that it is read from
 };
 
 class Samples {
@@ -61,8 +62,9 @@ class Samples {
 struct Rows {
   struct Line {
     size_t begin = 0;  // in the text
-    size_t length = 0;
-    int64_t row = 0;  // of the data, from 0; unreadable rows count
+    uint32_t length = 0;
+    uint32_t file = 0;  // of the log, from 0
+    int64_t row = 0;    // of the data, from 0; unreadable rows count
   };
   std::string text;
   std::vector<Line> lines;
@@ -70,7 +72,8 @@ struct Rows {
 
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(lines.size()) + samples.size(); }
   void clear();
-  void add(std::string_view line, int64_t row);
+  // line: of less than 4 GiB.
+  void add(std::string_view line, int64_t row, size_t file);
   [[nodiscard]] std::string_view line(int64_t index) const;
   // Lines are made samples in a random order: hints of what comes, far ahead and nearer.
   void expect(int64_t index) const;

@@ -42,7 +42,7 @@ BatchFeed::~BatchFeed() {
   changed_.notify_all();
 }
 
-void BatchFeed::read_some(Pass& pass, int64_t most, Block& block) const {
+void BatchFeed::read_some(Pass& pass, int64_t most, RowBlock& block) const {
   const int64_t size = options_.split == Split::kTrain ? kShuffleBlock : options_.batch;
   try {
     const int64_t count = std::min(most, size - block.rows.size());
@@ -54,14 +54,14 @@ void BatchFeed::read_some(Pass& pass, int64_t most, Block& block) const {
   block.fraction = pass.fraction();
 }
 
-bool BatchFeed::finish_block(Pass& pass, Block& block) const {
+bool BatchFeed::finish_block(Pass& pass, RowBlock& block) const {
   while (!block.complete) read_some(pass, kShuffleBlock, block);
   if (block.error != nullptr) std::rethrow_exception(block.error);
   shuffle(block);
   return block.rows.size() > 0;
 }
 
-void BatchFeed::shuffle(Block& block) const {
+void BatchFeed::shuffle(RowBlock& block) const {
   std::vector<int64_t>& order = block.order;
   order.resize(static_cast<size_t>(block.rows.size()));
   std::iota(order.begin(), order.end(), 0);
@@ -74,8 +74,13 @@ void BatchFeed::shuffle(Block& block) const {
 void BatchFeed::produce() {
   go_behind_ranks();
   try {
-    const std::unique_ptr<Pass> pass = log_.open(options_.split);
-    hand_out(*pass);
+    RowBlocks blocks;
+    std::unique_ptr<Pass> pass;
+    ParseThreads threads(options_.threads);  // gone before the pass, when all batches are cut
+    pass = log_.open(options_.split, threads);
+    pass_ = pass.get();
+    Reading reading{.pass = *pass, .threads = threads, .blocks = blocks, .ahead = blocks.take()};
+    hand_out(reading);
   } catch (const std::exception&) {
     const std::scoped_lock lock(mutex_);
     error_ = std::current_exception();
@@ -85,60 +90,85 @@ void BatchFeed::produce() {
   changed_.notify_all();
 }
 
-GlobalBatch BatchFeed::cut(Pass& pass, const Samples& left, const Block& block,
-                           std::span<const int64_t> rows) const {
-  GlobalBatch batch;
-  batch.size = left.size() + static_cast<int64_t>(rows.size());
-  batch.slice = options_.rank < 0
-                    ? Slice{.first = 0, .last = batch.size}
-                    : slice_of(batch.size, options_.ranks, options_.rank, options_.unit);
-  // Blocks are long: within one it goes by rows.
-  const double share = rows.empty() ? 1
-                                    : static_cast<double>(&rows.back() + 1 - block.order.data()) /
-                                          static_cast<double>(block.order.size());
-  batch.fraction = block.fraction_before + (block.fraction - block.fraction_before) * share;
-  const auto row = [&](int64_t i) { return rows[static_cast<size_t>(i - left.size())]; };
-  for (int64_t i = batch.slice.first; i < batch.slice.last; ++i) {
-    if (i < left.size()) {
-      batch.samples.add(left, i);
-    } else {
-      if (i + kFar < batch.slice.last) block.rows.expect(row(i + kFar));
-      if (i + kNear < batch.slice.last) block.rows.expect_soon(row(i + kNear));
-      pass.add(block.rows, row(i), batch.samples);
+void BatchFeed::CutBatch::run() noexcept {
+  std::exception_ptr failure;
+  try {
+    if (!feed.nobody_reads()) {
+      feed.cut(parts, batch);
+      if (feed.options_.threads > 1) feed.pack_slices(batch);
     }
-    if (i == batch.slice.first) batch.samples.reserve(batch.slice.size());
+  } catch (const std::exception&) {
+    failure = std::current_exception();
   }
-  return batch;
+  parts.clear();
+  const std::scoped_lock lock(feed.mutex_);
+  ready = true;
+  error = failure;
+  feed.changed_.notify_all();
 }
 
-void BatchFeed::hand_out(Pass& pass) {
-  Block block;
-  Block ahead;
-  Samples left;  // of a batch that goes on with the next block
+void BatchFeed::cut(const std::vector<Part>& parts, GlobalBatch& batch) const {
+  const Slice& slice = batch.slice;
+  Sample scratch;
+  int64_t before = 0;  // rows of the batch
+  for (const Part& part : parts) {
+    const Rows& rows = part.block->rows;
+    const auto size = static_cast<int64_t>(part.rows.size());
+    const auto row = [&](int64_t i) { return part.rows[static_cast<size_t>(i)]; };
+    const int64_t last = std::min(slice.last - before, size);
+    for (int64_t i = std::max<int64_t>(slice.first - before, 0); i < last; ++i) {
+      if (i + kFar < last) rows.expect(row(i + kFar));
+      if (i + kNear < last) rows.expect_soon(row(i + kNear));
+      pass_->add(rows, row(i), scratch, batch.samples);
+      if (batch.samples.size() == 1) batch.samples.reserve(slice.size());
+    }
+    before += size;
+  }
+}
+
+void BatchFeed::pack_slices(GlobalBatch& batch) const {
+  batch.packed.resize(static_cast<size_t>(options_.readers));
+  for (int reader = 0; reader < options_.readers; ++reader) {
+    const int rank = options_.rank < 0 ? reader : options_.rank;
+    const Slice slice = slice_of(batch.size, options_.ranks, rank, options_.unit);
+    pack(log_.schema(), batch.samples, slice.first - batch.slice.first,
+         slice.last - batch.slice.first, batch.packed[static_cast<size_t>(reader)]);
+  }
+  if (!options_.keeps_samples) batch.samples = Samples();
+}
+
+void BatchFeed::hand_out(Reading& reading) {
+  std::vector<Part> parts;  // of the next batch
+  int64_t size = 0;         // of the parts
   int64_t made = 0;
-  const auto hand_out_batch = [&](std::span<const int64_t> rows) {
-    const bool wanted = made++ < options_.skip || push(cut(pass, left, block, rows), pass, ahead);
-    left.clear();
+  const auto hand_out_batch = [&](double fraction) {
+    const bool wanted = made++ < options_.skip || push(std::exchange(parts, {}), fraction, reading);
+    parts.clear();
+    size = 0;
     return wanted;
   };
-  while (finish_block(pass, ahead)) {
-    std::swap(block, ahead);
-    block.fraction_before = ahead.fraction;
-    ahead.number = block.number + 1;
-    ahead.rows.clear();
-    ahead.complete = false;
-    std::span<const int64_t> rows = block.order;
-    for (;;) {
-      const auto wanted = static_cast<size_t>(options_.batch - left.size());
-      if (rows.size() < wanted) break;
-      if (!hand_out_batch(rows.first(wanted)) || stop_on_interrupt()) return;
-      rows = rows.subspan(wanted);
+  while (finish_block(reading.pass, *reading.ahead)) {
+    const std::shared_ptr<const RowBlock> block = reading.ahead;
+    reading.ahead = reading.blocks.take();
+    reading.ahead->number = block->number + 1;
+    reading.ahead->fraction_before = block->fraction;
+    std::span<const int64_t> rows = block->order;
+    while (!rows.empty()) {
+      const auto count = static_cast<int64_t>(rows.size());
+      const auto taken = static_cast<size_t>(std::min(options_.batch - size, count));
+      parts.push_back({.block = block, .rows = rows.first(taken)});
+      size += static_cast<int64_t>(taken);
+      rows = rows.subspan(taken);
+      if (size < options_.batch) break;
+      // Blocks are long: within one it goes by rows.
+      const double share =
+          1 - static_cast<double>(rows.size()) / static_cast<double>(block->order.size());
+      const double fraction =
+          block->fraction_before + (block->fraction - block->fraction_before) * share;
+      if (!hand_out_batch(fraction) || stop_on_interrupt()) return;
     }
-    for (const int64_t row : rows) pass.add(block.rows, row, left);
   }
-  if (left.size() == 0) return;
-  block.fraction = 1;
-  hand_out_batch({});
+  if (size > 0) hand_out_batch(1);
 }
 
 bool BatchFeed::stop_on_interrupt() {
@@ -153,18 +183,35 @@ bool BatchFeed::cut_short() const {
   return cut_short_;
 }
 
-bool BatchFeed::push(GlobalBatch&& batch, Pass& pass, Block& ahead) {
-  auto shared = std::make_shared<const GlobalBatch>(std::move(batch));
+bool BatchFeed::push(std::vector<Part>&& parts, double fraction, Reading& reading) {
+  auto cut = std::make_shared<CutBatch>(*this);
+  cut->parts = std::move(parts);
+  GlobalBatch& batch = cut->batch;
+  for (const Part& part : cut->parts) batch.size += std::ssize(part.rows);
+  batch.slice = options_.rank < 0
+                    ? Slice{.first = 0, .last = batch.size}
+                    : slice_of(batch.size, options_.ranks, options_.rank, options_.unit);
+  batch.fraction = fraction;
+  const auto workers = static_cast<size_t>(reading.threads.count() - 1);
+  if (workers == 0) cut->run();
   std::unique_lock lock(mutex_);
-  const auto room = [&] { return queue_.size() < kQueue || all_gone(); };
-  while (!room() && !ahead.complete) {
+  const auto room = [&] { return queue_.size() < kQueue + workers || all_gone(); };
+  while (!room()) {
     lock.unlock();
-    read_some(pass, kReadAtOnce, ahead);
+    bool worked = true;
+    if (reading.ahead->complete) {
+      worked = reading.threads.help(ParseStage::kBatch);
+    } else {
+      read_some(reading.pass, kReadAtOnce, *reading.ahead);
+    }
     lock.lock();
+    if (!worked) changed_.wait(lock, room);
   }
-  changed_.wait(lock, room);
   if (all_gone()) return false;
-  queue_.push_back(std::move(shared));
+  lock.unlock();
+  if (workers > 0) reading.threads.begin(cut, ParseStage::kBatch);
+  lock.lock();
+  queue_.push_back(std::move(cut));
   changed_.notify_all();
   return true;
 }
@@ -173,15 +220,17 @@ std::shared_ptr<const GlobalBatch> BatchFeed::next(int reader) {
   std::unique_lock lock(mutex_);
   int64_t& wanted = wanted_[static_cast<size_t>(reader)];
   const auto available = [&] { return wanted - first_ < static_cast<int64_t>(queue_.size()); };
-  changed_.wait(lock, [&] { return available() || ended_; });
+  const auto wanted_batch = [&] { return queue_[static_cast<size_t>(wanted - first_)]; };
+  changed_.wait(lock, [&] { return available() ? wanted_batch()->ready : ended_; });
   if (!available()) {
     if (error_ != nullptr) std::rethrow_exception(error_);
     return nullptr;
   }
-  auto batch = queue_[static_cast<size_t>(wanted - first_)];
+  const std::shared_ptr<CutBatch> cut = wanted_batch();
+  if (cut->error != nullptr) std::rethrow_exception(cut->error);
   ++wanted;
   drop_what_all_have();
-  return batch;
+  return {cut, &cut->batch};
 }
 
 void BatchFeed::leave(int reader) {
@@ -197,6 +246,11 @@ void BatchFeed::drop_what_all_have() {
     ++first_;
   }
   changed_.notify_all();
+}
+
+bool BatchFeed::nobody_reads() const {
+  const std::scoped_lock lock(mutex_);
+  return all_gone();
 }
 
 bool BatchFeed::all_gone() const {

@@ -87,11 +87,16 @@ bool RankTrainer::fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit) {
   slot.batch = reader.next();
   if (slot.batch == nullptr) return false;
   slot.slice = slice_of(slot.global(), ranks_, rank_, unit);
-  const int64_t first = slot.slice.first - slot.batch->slice.first;
-  pack(schema_, slot.batch->samples, first, first + slot.slice.size(), slot.packed);
+  if (slot.batch->packed.empty()) {
+    const int64_t first = slot.slice.first - slot.batch->slice.first;
+    pack(schema_, slot.batch->samples, first, first + slot.slice.size(), slot.own);
+    slot.packed = &slot.own;
+  } else {
+    slot.packed = &slot.batch->packed[static_cast<size_t>(own_feed_ ? 0 : rank_)];
+  }
 
   times_.enter(Phase::kBegin);
-  slot.lookup.begin(slot.packed.size, slot.packed.ids, slot.packed.lengths);
+  slot.lookup.begin(slot.packed->size, slot.packed->ids, slot.packed->lengths);
   return true;
 }
 
@@ -107,7 +112,7 @@ bool RankTrainer::go_on() {
 }
 
 Matrix RankTrainer::vectors_of(Slot& slot) {
-  return slot.vectors.matrix(slot.packed.size, net_.vector_columns());
+  return slot.vectors.matrix(slot.packed->size, net_.vector_columns());
 }
 
 void RankTrainer::forward(Slot& slot) {
@@ -117,11 +122,11 @@ void RankTrainer::forward(Slot& slot) {
 
 std::optional<double> RankTrainer::dense_forward(Slot& slot, Metrics& metrics, bool wants_loss) {
   times_.enter(Phase::kDenseForward);
-  const std::optional<double> loss = net_.forward(slot.packed.size, slot.packed.dense,
-                                                  vectors_of(slot), slot.packed.labels, wants_loss);
+  const std::optional<double> loss = net_.forward(
+      slot.packed->size, slot.packed->dense, vectors_of(slot), slot.packed->labels, wants_loss);
   if (loss && !std::isfinite(*loss)) refuse(*loss);
   times_.enter(Phase::kMetrics);
-  metrics.update(net_.probabilities(), slot.packed.labels);
+  metrics.update(net_.probabilities(), slot.packed->labels);
   return loss;
 }
 

@@ -107,9 +107,10 @@ class RankTrainer {
 
     Lookup lookup;
     std::shared_ptr<const GlobalBatch> batch;
-    Slice slice;  // of the batch: this rank's samples
-    PackedBatch packed;
-    Floats vectors;  // what tables and bottom layers give to the top layers
+    Slice slice;                          // of the batch: this rank's samples
+    PackedBatch own;                      // where this rank packs its slice
+    const PackedBatch* packed = nullptr;  // the slice
+    Floats vectors;                       // what tables and bottom layers give to the top layers
     [[nodiscard]] int64_t global() const { return batch->size; }
   };
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -19,6 +18,7 @@
 #include "report/report_file.h"
 #include "report/train_page.h"
 #include "trace/trace_file.h"
+#include "train/feeds.h"
 #include "train/load_rules.h"
 #include "train/rank_trainer.h"
 #include "train/train_checkpoint.h"
@@ -94,47 +94,6 @@ Plan agree_on_plan(int rank, Comm& comm, Mesh* mesh, const TrainOptions& options
   }
   return plan;
 }
-
-// The feeds of the epochs and of the test, each made by the first rank that comes to it.
-class Feeds {
- public:
-  Feeds(ClickLog& log, const TrainOptions& options) : log_(log), options_(options) {}
-  // skip: batches that were trained before.
-  BatchFeed& train(int rank, int epoch, int64_t skip) {
-    return at(static_cast<size_t>(epoch) + 1, rank, Split::kTrain, epoch, skip);
-  }
-  BatchFeed& test(int rank) { return at(0, rank, Split::kTest, 0, 0); }
-
- private:
-  BatchFeed& at(size_t index, int rank, Split split, int epoch, int64_t skip) {
-    const std::scoped_lock lock(mutex_);
-    if (feeds_.size() <= index) feeds_.resize(index + 1);
-    if (feeds_[index] == nullptr) {
-      const bool shared = !in_processes(options_.engine);
-      const int64_t batch =
-          split == Split::kTest ? RankTrainer::test_batch(options_) : options_.batch;
-      FeedOptions feed{.split = split,
-                       .seed = options_.seed,
-                       .epoch = epoch,
-                       .batch = batch,
-                       .readers = shared ? options_.ranks : 1,
-                       .interruptible = shared,
-                       .skip = skip,
-                       .ranks = options_.ranks,
-                       .unit = RankTrainer::unit(split)};
-      // Rank 0 writes the predictions of all.
-      const bool writes = split == Split::kTest && !options_.output.empty() && rank == 0;
-      if (!shared && !writes) feed.rank = rank;
-      feeds_[index] = std::make_unique<BatchFeed>(log_, feed);
-    }
-    return *feeds_[index];
-  }
-
-  ClickLog& log_;
-  const TrainOptions& options_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<BatchFeed>> feeds_;
-};
 
 RankReport report_of(const RankTrainer& trainer) {
   RankReport report;

@@ -163,6 +163,12 @@ void add_run_options(CLI::App* command, TrainOptions& o) {
   command->add_option("--threads", o.threads, "Per rank; default: its part of the processors")
       ->check(CLI::Range(1, 4096));
   command
+      ->add_option("--parse-threads", o.parse_threads,
+                   "Threads of a process that read and parse the data; default: a thread for each "
+                   "processor that training leaves idle, up to 16, and one where it leaves none. "
+                   "Their number changes no result")
+      ->check(CLI::Range(1, 256));
+  command
       ->add_option("--rows-per-table", o.rows_per_table,
                    "Criteo; default: 64 x the values of generated data, else 65536")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 40));

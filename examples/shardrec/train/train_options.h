@@ -46,7 +46,8 @@ struct TrainOptions {
   std::string dense_optimizer = "adam";
   double dense_learning_rate = 1e-3;
   uint64_t seed = 0;
-  int threads = 0;  // per rank; 0: the library's default
+  int threads = 0;        // per rank; 0: the library's default
+  int parse_threads = 0;  // per process; 0: as many as processors are idle
   int64_t rows_per_table = 0;
   std::string save;
   int64_t save_every = 0;  // steps; 0: at the end only
