@@ -36,6 +36,8 @@
 
 namespace shardrec::compute {
 
+class HostStaging;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -53,8 +55,10 @@ class Backend {
   // The devices whose tensors a caller may give.
   virtual core::DeviceSet caller_devices() const = 0;
   // Do operations reach all of the host's memory? Else what a caller has there is copied first, by
-  // transfer().copy() and copy_from_host().
+  // make_host_staging() and copy_from_host().
   virtual bool reaches_host() const = 0;
+  // For a caller's batches (host_staging.h). Null: operations reach all of the host's memory.
+  virtual std::shared_ptr<HostStaging> make_host_staging() { return nullptr; }
 
   // Returns when all operations are over. Throws what an operation threw that ended after its call;
   // those behind it did not take place.

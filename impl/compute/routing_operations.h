@@ -132,6 +132,7 @@ class WrittenBlocks {
 
   size_t blocks() const { return place_.empty() ? sections_.size() : place_.size(); }
   size_t place(size_t block) const { return place_.empty() ? block : place_[block]; }
+  std::span<const uint32_t> places() const { return place_; }  // none: each block has its own
   std::span<const BlockSections> sections() const { return sections_; }
   const BlockSections& operator[](size_t block) const { return sections_[place(block)]; }
 

@@ -86,7 +86,7 @@ void Lookup::begin(const BatchArguments& arguments) {
   OperationsScope operations(backend(), stream_);
   for (const shardrec_tensor* given : {arguments.values, arguments.lengths, arguments.offsets,
                                        arguments.weights, arguments.inverse}) {
-    operations.touches(given);
+    operations.reads_given(given);
   }
   const PhaseTimer timer(collection_->counters(), Phase::kRoute);
   input_.write(arguments);

@@ -103,7 +103,8 @@ TEST_F(CallerStreams, MeanNothingOnTheCpu) {
   EXPECT_EQ(shardrec_collection_wait_device(nullptr), SHARDREC_INVALID_HANDLE);
 }
 
-// Also where the device fails in the last operation of begin: it can be called again.
+// Begin does not wait for its operations: where it is told that the device has failed, it can be called again; else
+// the next call that waits is told.
 TEST_F(CallerStreams, BeginIsCalledAgainAfterAFailure) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -124,10 +125,11 @@ TEST_F(CallerStreams, BeginIsCalledAgainAfterAFailure) {
           };
           fail_operation(failures + 1, kIllegalAddress);
           const shardrec_status status = begin();
+          failed = status != SHARDREC_OK ||
+                   shardrec_collection_wait_device(rank.tables()) != SHARDREC_OK;
           fail_operation(0, kIllegalAddress);
           repair();
-          failed = status != SHARDREC_OK;
-          const shardrec_status again = failed ? begin() : SHARDREC_OK;
+          const shardrec_status again = status != SHARDREC_OK ? begin() : SHARDREC_OK;
           if (again == SHARDREC_OK) continue;
           std::fprintf(stderr, "operation %d: %s\n", failures + 1, shardrec_last_error());
           std::_Exit(1);

@@ -156,8 +156,11 @@ TEST_F(CollectionOnDevice, SaysThatTheDeviceFailed) {
             vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
         constexpr int kIllegalAddress = 700;
         of_plugin<void(int64_t, int)>("simt_fail_operation")(1, kIllegalAddress);
-        const shardrec_status status =
+        const auto out = matrix_at(batch.out.data(), false);
+        shardrec_status status =
             begin_batch(rank.lookup(), {.batch_size = kBatch, .values = &ids, .lengths = &lengths});
+        // Begin does not wait for its operations.
+        if (status == SHARDREC_OK) status = shardrec_lookup_forward(rank.lookup(), 0, &out);
         std::fprintf(stderr, "%s: %s\n", shardrec_status_name(status), shardrec_last_error());
         std::_Exit(status == SHARDREC_DEVICE_ERROR ? 0 : 1);
       },

@@ -1,5 +1,5 @@
-// Two lookups of a rank that is alone: the next batch begins while the device is in the step of the batch before. With
-// tensors on the device nobody waits for it before forward; tensors of the host have been read when begin returns.
+// Two lookups of a rank that is alone: the next batch begins while the device is in the step of the batch before, and
+// nobody waits for it before forward, wherever its tensors lie. Those of the host have been read when begin returns.
 #include <cstring>
 #include <memory>
 
@@ -92,29 +92,34 @@ TEST_F(NextBatch, OnTheDeviceBeginsWhileTheStepBeforeIsHeld) {
   EXPECT_TRUE(go_on_during([&] { finish(next_); }));
 }
 
-TEST_F(NextBatch, OfTheHostHasBeenReadWhenBeginReturns) {
+TEST_F(NextBatch, OfTheHostBeginsWhileTheStepBeforeIsHeldAndHasBeenRead) {
   Batch batch = batch_;
-  hold_a_step();
-  EXPECT_TRUE(go_on_during([&] {
+  const auto begin_host = [&] {
     begin(next_, vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false),
           vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false));
-  }));
-  std::fill(batch.ids.begin(), batch.ids.end(), int64_t{-1});
+  };
+  begin_host();
   finish(next_);
+  ASSERT_OK(shardrec_collection_wait_device(rank_->tables()));
+  hold_a_step();
+  EXPECT_TRUE(returns_while_held(begin_host));
+  std::fill(batch.ids.begin(), batch.ids.end(), int64_t{-1});
+  std::fill(batch.lengths.begin(), batch.lengths.end(), -1);
+  EXPECT_TRUE(go_on_during([&] { finish(next_); }));
 }
 
-TEST_F(NextBatch, InPinnedMemoryHasBeenReadWhenBeginReturns) {
+TEST_F(NextBatch, InPinnedMemoryBeginsWhileTheStepBeforeIsHeldAndHasBeenRead) {
   PinnedMemory ids(batch_.ids.size() * sizeof(int64_t));
   PinnedMemory lengths(batch_.lengths.size() * sizeof(int32_t));
   std::memcpy(ids.data(), batch_.ids.data(), ids.size());
   std::memcpy(lengths.data(), batch_.lengths.data(), lengths.size());
   hold_a_step();
-  EXPECT_TRUE(go_on_during([&] {
+  EXPECT_TRUE(returns_while_held([&] {
     begin(next_, vector_at(ids.data(), SHARDREC_INT64, batch_.ids.size(), false),
           vector_at(lengths.data(), SHARDREC_INT32, batch_.lengths.size(), false));
   }));
   std::memset(ids.data(), 0xFF, ids.size());
-  finish(next_);
+  EXPECT_TRUE(go_on_during([&] { finish(next_); }));
 }
 
 }  // namespace

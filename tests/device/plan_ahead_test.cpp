@@ -270,10 +270,11 @@ TEST_F(PlanAhead, OfAnAbandonedBatchHoldsUpWhatWritesWhereItReads) {
   with_trainers(1, [&](shardrec::Comm&, Trainer& trainer) {
     hold_plans();
     trainer.run("b0f0");
-    EXPECT_TRUE(go_on_during([&] { trainer.run("b0"); })) << "begin waits for its batch's sizes";
+    EXPECT_TRUE(returns_while_held([&] { trainer.run("b0"); }));
+    EXPECT_TRUE(go_on_during([&] { trainer.run("f0"); })) << "it is behind the check of its batch";
     // The batch before was not trained with: nothing is planned ahead.
     hold_plans();
-    EXPECT_TRUE(returns_while_held([&] { trainer.run("f0 b0f0"); }));
+    EXPECT_TRUE(returns_while_held([&] { trainer.run("b0f0"); }));
     go_on_();
     trainer.run("a0");
     EXPECT_EQ(trainer.outputs_and_rows(), expected);
@@ -293,8 +294,9 @@ TEST_F(PlanAhead, HoldsUpASkippedStep) {
   with_trainers(1, [&](shardrec::Comm&, Trainer& trainer) {
     hold_plans();
     EXPECT_TRUE(returns_while_held([&] { trainer.run("b0f0s0"); }));
-    EXPECT_TRUE(go_on_during([&] { trainer.run("b0"); }));
-    trainer.run("f0a0");
+    EXPECT_TRUE(returns_while_held([&] { trainer.run("b0"); }));
+    EXPECT_TRUE(go_on_during([&] { trainer.run("f0"); }));
+    trainer.run("a0");
     EXPECT_EQ(trainer.outputs_and_rows(), expected);
   });
 }
@@ -325,12 +327,13 @@ TEST_F(PlanAhead, OfTwoRanksHoldsUpWhatTheOtherWrites) {
     comm.barrier();
     trainer.run("b0f0");
     comm.barrier();
+    trainer.run("b0");
     if (first) {
-      EXPECT_TRUE(go_on_during([&] { trainer.run("b0"); }));
+      EXPECT_TRUE(go_on_during([&] { trainer.run("f0"); }));
     } else {
-      trainer.run("b0");
+      trainer.run("f0");
     }
-    trainer.run("f0a0");
+    trainer.run("a0");
     comm.barrier();
     if (first) hold_plans();
     comm.barrier();

@@ -80,8 +80,10 @@ class StepCounts : public DeviceTest {
       Array& ids = arrays.emplace_back(*this, batch.ids.data(), batch.ids.size() * sizeof(int64_t));
       Array& lengths =
           arrays.emplace_back(*this, batch.lengths.data(), batch.lengths.size() * sizeof(int32_t));
-      values.push_back(vector_at(ids.data(), SHARDREC_INT64, batch.ids.size(), true));
-      bags.push_back(vector_at(lengths.data(), SHARDREC_INT32, batch.lengths.size(), true));
+      void* const of_ids = ids_on_host_ ? batch.ids.data() : ids.data();
+      void* const of_lengths = ids_on_host_ ? batch.lengths.data() : lengths.data();
+      values.push_back(vector_at(of_ids, SHARDREC_INT64, batch.ids.size(), !ids_on_host_));
+      bags.push_back(vector_at(of_lengths, SHARDREC_INT32, batch.lengths.size(), !ids_on_host_));
     }
     Array gradient(*this, batch.gradient.data(), batch.gradient.size() * sizeof(float));
     std::vector<std::unique_ptr<Array>> outputs;
@@ -151,6 +153,7 @@ class StepCounts : public DeviceTest {
   }
 
   shardrec_non_finite non_finite_ = SHARDREC_NON_FINITE_ALLOW;  // of the collections
+  bool ids_on_host_ = false;
   int64_t (*stream_waits_)() = nullptr;
   int64_t (*event_waits_)() = nullptr;
   int64_t (*spinning_waits_)() = nullptr;
@@ -181,6 +184,19 @@ TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
 TEST_F(StepCounts, OfOneRankWhoseGradientsAreLookedThrough) {
   non_finite_ = SHARDREC_NON_FINITE_SKIP;
   expect(of_a_step(1), Counts{.waits = 2, .launches = 11, .copies = 7, .calls = 28});
+}
+
+// Ids and lengths of the host's are one copy more, in a stream of their own.
+TEST_F(StepCounts, OfOneRankWhoseBatchesLieOnTheHost) {
+  ids_on_host_ = true;
+  expect(of_a_step(1), Counts{.waits = 1, .launches = 10, .copies = 6, .calls = 25});
+}
+
+// What the host waits for is counted in that stream too. As it does not wait for the step before, it waits in backward
+// for how many rows that has updated.
+TEST_F(StepCounts, OfTwoRanksWhoseBatchesLieOnTheHost) {
+  ids_on_host_ = true;
+  expect(of_a_step(2), Counts{.waits = 2, .launches = 20, .copies = 9, .calls = 46});
 }
 
 // Option DEVICE_WAIT: all that a step waits for is an event, which says how.

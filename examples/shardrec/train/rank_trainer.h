@@ -8,7 +8,7 @@
 // overlapping changes no number.
 //
 // With layers on a device, the next batch is fetched behind the backward of the top layers: while the device computes
-// them, the host packs it, and begin waits for the tables alone. The loss, for which the host waits, is asked for in the
+// them, the host packs it, and begin copies it without a wait for them. The loss, for which the host waits, is asked for in the
 // first steps, which keep it, and around checkpoints; elsewhere the metrics of a window notice one that is NaN.
 #pragma once
 

@@ -14,6 +14,7 @@
 #include "compute/cuda/host/lookup/family.h"
 #include "compute/cuda/host/memory.h"
 #include "compute/cuda/host/routing/family.h"
+#include "compute/cuda/host/routing/pinned_staging.h"
 #include "compute/cuda/host/rows/family.h"
 #include "compute/cuda/host/slots/family.h"
 #include "compute/cuda/host/stream.h"
@@ -47,6 +48,13 @@ class DeviceBackend final : public Backend {
   const std::shared_ptr<Memory>& host_memory() override { return host_memory_; }
   core::DeviceSet caller_devices() const override { return {.cuda = stream_->device()}; }
   bool reaches_host() const override { return false; }
+  std::shared_ptr<HostStaging> make_host_staging() override {
+    if (copies_ == nullptr) {
+      copies_ = std::make_shared<Stream>(stream_->device(), stream_->booked(), stream_->host_wait(),
+                                         stream_->stop());
+    }
+    return std::make_shared<PinnedStaging>(copies_, stream_, routing_);
+  }
   void wait() override {
     stream_->wait();
     stream_->check_stop();
@@ -66,6 +74,8 @@ class DeviceBackend final : public Backend {
 
  private:
   std::shared_ptr<Stream> stream_;
+  std::shared_ptr<Stream>
+      copies_;  // of callers' batches; null: none lay in the host's memory so far
   bool peers_in_process_;
   EventMarks marks_;
   CallerOrder caller_order_;

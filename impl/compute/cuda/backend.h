@@ -1,5 +1,6 @@
 // The back end of a CUDA device: the CPU's bits, from kernels of the plug-in (host/plugin.h), in the order of
-// a stream of its own, and for row groups of a second one (host/rows/row_groups.h).
+// a stream of its own, for row groups of a second one (host/rows/row_groups.h), and for batches of the host's of a third
+// one (host/routing/pinned_staging.h).
 #pragma once
 
 #include <memory>

@@ -75,8 +75,17 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const plan::Model& m
                            compute::Backend& backend) {
   const Verdict verdict = open(arguments, model, backend);
   if (!verdict.good() || no_more_data_) return verdict;
-  backend.routing().read_lengths(given_, checked_);
+  backend.routing().read_lengths(unread_, checked_);
   return finish(arguments, model, backend);
+}
+
+bool CheckedBatch::count(std::span<compute::RoutedIds> features,
+                         std::span<compute::CheckedIds> checked,
+                         std::span<compute::BlockCount> counts, compute::Backend& backend) {
+  if (bags() == 0) return false;  // no length is wrong, and their sums are 0
+  return staging() != nullptr
+             ? staging()->count_batch(unread_lengths(), features, checked, counts)
+             : backend.routing().count_batch(unread_lengths(), features, checked, counts);
 }
 
 Verdict CheckedBatch::open(const BatchArguments& arguments, const plan::Model& model,
@@ -107,30 +116,33 @@ Verdict CheckedBatch::open(const BatchArguments& arguments, const plan::Model& m
       check_tensors(arguments, static_cast<int64_t>(features), backend.caller_devices());
   if (!verdict.good()) return refuse(verdict);
   batch_size_ = arguments.batch_size;
-  values_ = given_values_.elements(*arguments.values, backend);
+  given_.read({arguments.values, lengths_of(arguments), arguments.weights, arguments.inverse},
+              backend);
+  values_ = given_.elements(Given::kValues);
   ids_are_64_ = arguments.values->dtype == SHARDREC_INT64;
   if (arguments.weights != nullptr && ids_ != 0) {
     if (how_non_finite_ != SHARDREC_NON_FINITE_ALLOW) look_through(*arguments.weights, backend);
-    weights_ = static_cast<const float*>(given_weights_.elements(*arguments.weights, backend));
+    weights_ = static_cast<const float*>(given_.elements(Given::kWeights));
   }
   lengths_ = lengths_memory_.resize_as<uint32_t>(static_cast<size_t>(first_bags_.back()));
-  return refuse(list_lengths(*lengths_of(arguments), by_offsets(arguments), backend));
+  return refuse(list_lengths(*lengths_of(arguments), by_offsets(arguments)));
 }
 
 Verdict CheckedBatch::finish(const BatchArguments& arguments, const plan::Model& model,
                              compute::Backend& backend) {
   Verdict verdict = check_lengths(by_offsets(arguments));
   if (verdict.good() && variable_) {
-    const compute::Integers inverse{.data = given_inverse_.elements(*arguments.inverse, backend),
+    const compute::Integers inverse{.data = given_.elements(Given::kInverse),
                                     .is_64 = arguments.inverse->dtype == SHARDREC_INT64};
-    verdict = expansion_.build(inverse, first_bags_, batch_size_, model, backend);
+    verdict = expansion_.build(inverse, first_bags_, batch_size_, model, backend.routing(),
+                               given_.staging_of({Given::kInverse}));
   }
   if (verdict.good()) verdict = check_weights();
   return refuse(verdict);
 }
 
 Verdict CheckedBatch::finish_lengths() {
-  Verdict verdict = check_lengths(given_.front().are_offsets);
+  Verdict verdict = check_lengths(unread_.front().are_offsets);
   if (verdict.good()) verdict = check_weights();
   return refuse(verdict);
 }
@@ -227,8 +239,7 @@ Verdict CheckedBatch::read_sizes(const BatchArguments& arguments, int64_t featur
 }
 
 // What there is to read.
-Verdict CheckedBatch::list_lengths(const shardrec_tensor& given, bool are_offsets,
-                                   compute::Backend& backend) {
+Verdict CheckedBatch::list_lengths(const shardrec_tensor& given, bool are_offsets) {
   const auto argument = are_offsets ? Argument::kOffsets : Argument::kLengths;
   if (are_offsets) {
     if (const int64_t first = integer_at(given, 0); first != 0) {
@@ -239,17 +250,17 @@ Verdict CheckedBatch::list_lengths(const shardrec_tensor& given, bool are_offset
       return {.defect = Defect::kLengthSum, .argument = argument, .value = last, .limit = ids_};
     }
   }
-  const void* const integers = given_lengths_.elements(given, backend);
-  given_.clear();
+  const void* const integers = given_.elements(Given::kLengths);
+  unread_.clear();
   for (size_t f = 0; f + 1 < first_bags_.size(); ++f) {
-    given_.push_back({.given = {integers, given.dtype == SHARDREC_INT64},
-                      .are_offsets = are_offsets,
-                      .first = first_bags_[f],
-                      .bags = first_bags_[f + 1] - first_bags_[f],
-                      .most = ids_,
-                      .out = lengths_.data() + first_bags_[f]});
+    unread_.push_back({.given = {integers, given.dtype == SHARDREC_INT64},
+                       .are_offsets = are_offsets,
+                       .first = first_bags_[f],
+                       .bags = first_bags_[f + 1] - first_bags_[f],
+                       .most = ids_,
+                       .out = lengths_.data() + first_bags_[f]});
   }
-  checked_.resize(given_.size());
+  checked_.assign(unread_.size(), {});
   return {};
 }
 

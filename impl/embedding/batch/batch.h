@@ -9,9 +9,9 @@
 #include "compute/backend.h"
 #include "compute/buffer.h"
 #include "core/tensor.h"
-#include "embedding/batch/caller_memory.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/finite_check.h"
+#include "embedding/batch/given_tensors.h"
 #include "embedding/batch/verdict.h"
 #include "plan/model/model.h"
 #include "shardrec/batch.h"
@@ -30,26 +30,30 @@ using BatchArguments = shardrec_batch;
 class CheckedBatch {
  public:
   explicit CheckedBatch(const std::shared_ptr<compute::Memory>& memory)
-      : lengths_memory_(memory),
-        expansion_(memory),
-        given_values_(memory),
-        given_lengths_(memory),
-        given_weights_(memory),
-        given_inverse_(memory) {}
+      : lengths_memory_(memory), expansion_(memory) {}
 
   // Returns the first defect of the arguments, of the lengths, or none.
   Verdict fill(const BatchArguments& arguments, const plan::Model& model,
                compute::Backend& backend);
-  // The same in two halves, for who has unread_lengths() read in between (RoutingOperations::read_lengths
-  // or count_batch): what is wrong but for the lengths; then, where that was nothing and there is more
-  // data, what the reading found.
+  // The same in two halves, for who has unread_lengths() read in between (count(), or a LocalBatch): what is wrong but
+  // for the lengths; then, where that was nothing and there is more data, what the reading found.
   Verdict open(const BatchArguments& arguments, const plan::Model& model,
                compute::Backend& backend);
-  compute::BatchLengths unread_lengths() { return {given_, checked_, ids_}; }
+  compute::BatchLengths unread_lengths() { return {unread_, checked_, ids_}; }
+  // RoutingOperations::count_batch() of the batch, which is open. Of values and lengths in the host's memory, waits for no
+  // operation that was called before. False also of a batch without bags, which has nothing to be counted.
+  bool count(std::span<compute::RoutedIds> features, std::span<compute::CheckedIds> checked,
+             std::span<compute::BlockCount> counts, compute::Backend& backend);
+  // What has counted the batch so, and deduplicates the messages that are written of it; null: the back end does.
+  compute::HostStaging* staging() const {
+    return given_.staging_of({Given::kValues, Given::kLengths});
+  }
   Verdict finish(const BatchArguments& arguments, const plan::Model& model,
                  compute::Backend& backend);
   // The same where bag and sample are the same: without the caller's memory.
   Verdict finish_lengths();
+  // All operations that read what the caller gave have been called.
+  void release_given() { given_.release(); }
 
   int64_t batch_size() const { return batch_size_; }
   bool no_more_data() const { return no_more_data_; }
@@ -103,7 +107,7 @@ class CheckedBatch {
   // Checks and reads sizes; leaves the number of bags before each feature in first_bags_.
   Verdict read_sizes(const BatchArguments& arguments, int64_t features);
   // Of lengths or, where are_offsets, of offsets, the ends of which the host reads.
-  Verdict list_lengths(const shardrec_tensor& given, bool are_offsets, compute::Backend& backend);
+  Verdict list_lengths(const shardrec_tensor& given, bool are_offsets);
   Verdict check_lengths(bool are_offsets);
   // For check_weights().
   void look_through(const shardrec_tensor& weights, compute::Backend& backend);
@@ -123,11 +127,11 @@ class CheckedBatch {
   compute::Buffer lengths_memory_;
   std::span<uint32_t> lengths_;
   Expansion expansion_;
-  CallerMemory given_values_, given_lengths_, given_weights_, given_inverse_;
+  GivenTensors given_;
   std::vector<int64_t> first_bags_;  // [features + 1]
   std::vector<int64_t> first_ids_;   // [features + 1]
   // While lengths are read, by feature.
-  std::vector<compute::BagLengths> given_;
+  std::vector<compute::BagLengths> unread_;
   std::vector<compute::CheckedLengths> checked_;
 };
 

@@ -18,17 +18,6 @@ void move_rows(int64_t rows, size_t row_bytes, const Move& move) {
 
 }  // namespace
 
-const void* CallerMemory::elements(const shardrec_tensor& tensor, compute::Backend& backend) {
-  if (is_reached(static_cast<shardrec_device_type>(tensor.device_type), backend)) {
-    return tensor.data;
-  }
-  const size_t bytes =
-      static_cast<size_t>(tensor.shape[0]) * (tensor.dtype == SHARDREC_INT64 ? 8 : 4);
-  std::byte* const copy = memory_.resize(bytes);
-  backend.transfer().copy(copy, static_cast<const std::byte*>(tensor.data), bytes);
-  return copy;
-}
-
 OutputView CallerMemory::matrix(const OutputView& view, int64_t rows, int64_t columns, bool fetch,
                                 compute::Backend& backend) {
   if (view.data == nullptr || is_reached(view.device.type, backend)) return view;

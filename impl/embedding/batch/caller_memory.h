@@ -1,5 +1,5 @@
-// What a caller gives in memory that operations do not reach is copied to where they do; and what they
-// write for it is copied back.
+// Outputs, and gradients of them, that a caller gives in memory that operations do not reach are copied to where they do;
+// and what they write is copied back. (A batch is GivenTensors.)
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -9,17 +9,12 @@
 #include "compute/backend.h"
 #include "compute/buffer.h"
 #include "embedding/batch/output_view.h"
-#include "shardrec/tensor.h"
 
 namespace shardrec::embedding {
 
 class CallerMemory {
  public:
   explicit CallerMemory(const std::shared_ptr<compute::Memory>& memory) : memory_(memory) {}
-
-  // The elements of a compact tensor of one dimension as operations reach them: where they lie, or
-  // copied, valid until the next call.
-  const void* elements(const shardrec_tensor& tensor, compute::Backend& backend);
 
   // An output, or the gradient of one, as operations reach it: where it lies, or rows side by side
   // that are valid until the next call. fetch: with what is in it now.

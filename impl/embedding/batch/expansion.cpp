@@ -3,7 +3,8 @@
 namespace shardrec::embedding {
 
 Verdict Expansion::build(const compute::Integers& inverse, std::span<const int64_t> first_bags,
-                         int64_t batch_size, const plan::Model& model, compute::Backend& backend) {
+                         int64_t batch_size, const plan::Model& model,
+                         compute::RoutingOperations& routing, compute::HostStaging* staging) {
   const size_t features = first_bags.size() - 1;
   samples_.assign(features, {});
   pooled_.clear();
@@ -30,7 +31,11 @@ Verdict Expansion::build(const compute::Integers& inverse, std::span<const int64
                        .samples = samples});
   }
   wrong_.resize(sorted_.size());
-  backend.routing().sort_samples(sorted_, wrong_);
+  if (staging != nullptr) {
+    staging->sort_samples(sorted_, wrong_);
+  } else {
+    routing.sort_samples(sorted_, wrong_);
+  }
   present_ = true;
   for (size_t i = 0; i < wrong_.size(); ++i) {
     if (wrong_[i].position < 0) continue;

@@ -11,6 +11,7 @@
 #include "compute/backend.h"
 #include "compute/bags.h"
 #include "compute/buffer.h"
+#include "compute/host_staging.h"
 #include "embedding/batch/verdict.h"
 #include "plan/model/model.h"
 #include "shardrec/tensor.h"
@@ -27,9 +28,11 @@ class Expansion {
 
   // inverse: [features * batch_size], checked but for its values: the bag of each sample of each
   // feature. first_bags: [features + 1]. Returns the first value that is no bag, or none. Sequences
-  // have no place in output 0: their part of the inverse index is not read.
+  // have no place in output 0: their part of the inverse index is not read. staging: of the inverse index; null: it
+  // is where it was given.
   Verdict build(const compute::Integers& inverse, std::span<const int64_t> first_bags,
-                int64_t batch_size, const plan::Model& model, compute::Backend& backend);
+                int64_t batch_size, const plan::Model& model, compute::RoutingOperations& routing,
+                compute::HostStaging* staging);
 
   // The samples of the bags of a pooled feature.
   compute::BagSamples samples(int32_t feature) const {

@@ -28,6 +28,10 @@ void OperationsScope::touches(const shardrec_tensor* tensor) {
   if (tensor != nullptr) touches(tensor->device_type);
 }
 
+void OperationsScope::reads_given(const shardrec_tensor* tensor) {
+  if (tensor != nullptr && tensor->device_type != SHARDREC_DEVICE_CPU) touches(tensor);
+}
+
 void OperationsScope::done() {
   if (on_host_) backend_.wait();
   if (on_device_) backend_.hold_up_caller(stream_);

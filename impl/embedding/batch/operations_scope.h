@@ -27,6 +27,8 @@ class OperationsScope {
   // Before the first operation on each tensor. device_type: any number; the tensor may be refused.
   void touches(int32_t device_type);
   void touches(const shardrec_tensor* tensor);  // null: none
+  // The same for a tensor of a batch (GivenTensors): operations do not touch the host's, which are not waited for.
+  void reads_given(const shardrec_tensor* tensor);  // null: none
   // All operations were called: what the caller enqueues now takes place behind them.
   void done();
 

@@ -30,6 +30,7 @@ void InputExchange::write(const BatchArguments& arguments) {
   routed_.set_looked_up(context_.counters.ids_received.load(std::memory_order_relaxed));
   batch_.set_non_finite(context_.options.non_finite);
   verdict_ = routed_.route(batch_, arguments, context_.backend(), *outgoing.buffer);
+  batch_.release_given();
   if (!is_pending()) context_.bodies.finish_writing();
 }
 

@@ -33,8 +33,8 @@ class InputExchange {
   InputExchange(const InputExchange&) = delete;
   InputExchange& operator=(const InputExchange&) = delete;
 
-  // Checks a batch and writes its messages; what is wrong with it goes into their heads. The tensors
-  // have been read when the operations that were called are done.
+  // Checks a batch and writes its messages; what is wrong with it goes into their heads. Tensors of the host have been
+  // read when the call returns, those on a device when the operations that were called are done.
   void write(const BatchArguments& arguments);
   // Posts them, if they are not and the batch is not pending: nothing of this batch fails any more. lookup: its number.
   void post(uint64_t lookup);

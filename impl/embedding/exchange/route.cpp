@@ -88,14 +88,8 @@ Verdict RoutedBatch::route(CheckedBatch& batch, const BatchArguments& arguments,
     return found;
   }
   if (found.good() && !batch.no_more_data()) {
-    const compute::BatchLengths lengths = batch.unread_lengths();
-    bool counted = false;
     scratch_.counts.resize(places_.size());
-    if (batch.bags() != 0) {
-      counted = backend.routing().count_batch(lengths, routed_, checked_, scratch_.counts);
-    } else {
-      backend.routing().read_lengths(lengths.features, lengths.checked);
-    }
+    const bool counted = batch.count(routed_, checked_, scratch_.counts, backend);
     found = batch.finish(arguments, layout_.model(), backend);
     if (found.good() && counted) found = first_verdict();
   }
@@ -167,7 +161,9 @@ Verdict RoutedBatch::write(const CheckedBatch& batch, const Verdict& verdict,
     return found;
   }
   for (const SentBlock& block : blocks_) ids_sent_ += block.ids;
-  if (deduplicates_) deduplicate(buffer, backend);
+  if (deduplicates_ && layout_.ranks() > 1) {
+    deduplicate(buffer, backend.routing(), batch.staging());
+  }
   publish(buffer);
   return found;
 }
@@ -296,6 +292,7 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
   header.weight_gradient = weight_gradient_ ? 1 : 0;
   header.verdict = verdict;
   std::byte* message = buffer.resize(offset);
+  body_bytes_ = offset;
   uint32_t* chunk_table = nullptr;
   if (!is_local_) chunk_table = chunk_memory_.resize_as<uint32_t>(chunk_entries).data();
   const auto take_chunks = [&](int32_t feature) {
@@ -417,7 +414,8 @@ void RoutedBatch::find_local_blocks() {
 
 // Where the blocks of messages to other ranks repeat ids, each different one travels once; what
 // then is shorter moves up in its message.
-void RoutedBatch::deduplicate(const comm::MessageBuffer& buffer, compute::Backend& backend) {
+void RoutedBatch::deduplicate(const comm::MessageBuffer& buffer,
+                              compute::RoutingOperations& routing, compute::HostStaging* staging) {
   deduplicated_.clear();
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     if (owner == layout_.rank()) continue;
@@ -436,7 +434,12 @@ void RoutedBatch::deduplicate(const comm::MessageBuffer& buffer, compute::Backen
          .blocks = std::span(scratch_.plain_blocks).subspan(first, sent.size()),
          .unique = std::span(scratch_.unique).subspan(first, sent.size())});
   }
-  backend.routing().deduplicate_ids(deduplicated_);
+  if (staging != nullptr) {
+    staging->deduplicate_ids(compute::WrittenBlocks(places_, scratch_.sections),
+                             {bodies_.front(), body_bytes_}, deduplicated_);
+  } else {
+    routing.deduplicate_ids(deduplicated_);
+  }
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     if (owner == layout_.rank()) continue;
     std::byte* message = bodies_[static_cast<size_t>(owner)];

@@ -15,6 +15,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
+#include "compute/host_staging.h"
 #include "compute/local_batch.h"
 #include "compute/routing_operations.h"
 #include "embedding/batch/batch.h"
@@ -125,7 +126,8 @@ class RoutedBatch {
   size_t message_bytes(int owner) const;
   // Finds the sections of the blocks of the message that begins there, where operations see it.
   void find_sections(int owner, std::byte* message);
-  void deduplicate(const comm::MessageBuffer& buffer, compute::Backend& backend);
+  void deduplicate(const comm::MessageBuffer& buffer, compute::RoutingOperations& routing,
+                   compute::HostStaging* staging);
   void publish(const comm::MessageBuffer& buffer) const;
   Verdict first_verdict() const;
   void copy_local(CheckedBatch& batch, comm::MessageBuffer& buffer);
@@ -172,6 +174,7 @@ class RoutedBatch {
   // By owner.
   std::vector<comm::ConstBytes> messages_;
   std::vector<std::byte*> bodies_;  // where operations see the messages
+  size_t body_bytes_ = 0;           // of all of them, as they were laid out
   compute::Buffer chunk_memory_;
   compute::Buffer feature_memory_;  // kept lengths and intervals
   int32_t* interval_memory_ = nullptr;

@@ -104,8 +104,7 @@ void BatchChecks::list(std::span<const SamplesByBag> features) {
   job_.key_bits = std::max(static_cast<int32_t>(std::bit_width(bags)), 1);
 }
 
-void BatchChecks::sort_samples(std::span<const SamplesByBag> features,
-                               std::span<WrongInteger> wrong) {
+void BatchChecks::sort_checked_samples(std::span<const SamplesByBag> features) {
   list(features);
   const std::span<const shardrec_cuda_samples_by_bag> sorted(sorted_);
   arguments_.begin(Arguments::bytes_of<shardrec_cuda_samples_by_bag>(sorted.size()) +
@@ -127,7 +126,11 @@ void BatchChecks::sort_samples(std::span<const SamplesByBag> features,
   sort();  // how much room it takes
   job_.room = room_.resize(job_.room_bytes);
   sort();
+}
 
+void BatchChecks::sort_samples(std::span<const SamplesByBag> features,
+                               std::span<WrongInteger> wrong) {
+  sort_checked_samples(features);
   const auto found = results_.fetch<shardrec_cuda_checked_list>();
   for (size_t f = 0; f < features.size(); ++f) {
     wrong[f] = {};

@@ -1,5 +1,5 @@
 // RoutingOperations::read_lengths and sort_samples on a device. Both wait for what the device found; another operation
-// may read the lengths as well.
+// may read the lengths as well, and samples whose bags the host has checked are sorted without a wait.
 //
 // Thread rule: that of the stream.
 #pragma once
@@ -30,6 +30,8 @@ class BatchChecks {
                     std::span<CheckedLengths> checked,
                     std::span<const shardrec_cuda_wrong_values> wrong = {});
   void sort_samples(std::span<const SamplesByBag> features, std::span<WrongInteger> wrong);
+  // Enqueued when the call returns.
+  void sort_checked_samples(std::span<const SamplesByBag> features);
 
  private:
   shardrec_cuda_wrong_values values_at(const BagLengths& feature, int64_t item);

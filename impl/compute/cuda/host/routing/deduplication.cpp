@@ -31,6 +31,13 @@ size_t slots_for(int64_t ids) {
   return std::min(std::bit_ceil(2 * static_cast<size_t>(ids)), size_t{1} << 32);
 }
 
+// Is any block shorter?
+bool any_unique(std::span<const DeduplicatedBlocks> messages) {
+  return std::ranges::any_of(messages, [](const DeduplicatedBlocks& message) {
+    return std::ranges::any_of(message.unique, [](int64_t unique) { return unique != 0; });
+  });
+}
+
 }  // namespace
 
 Deduplication::Deduplication(std::shared_ptr<Stream> stream)
@@ -42,10 +49,23 @@ Deduplication::Deduplication(std::shared_ptr<Stream> stream)
       lists_(make_memory(stream_)) {}
 
 void Deduplication::run(std::span<const DeduplicatedBlocks> messages) {
+  find(messages);
+  if (any_unique(messages)) write(messages);
+}
+
+void Deduplication::find(std::span<const DeduplicatedBlocks> messages) {
+  for (const DeduplicatedBlocks& message : messages) std::ranges::fill(message.unique, 0);
   list(messages);
   if (candidates_.empty()) return;
   find_repeats(messages);
-  if (take_results()) write(messages);
+  take_results();
+}
+
+void Deduplication::write_found(std::span<const DeduplicatedBlocks> messages) {
+  if (!any_unique(messages)) return;
+  list(messages);
+  find_repeats(messages);
+  write(messages);
 }
 
 void Deduplication::list(std::span<const DeduplicatedBlocks> messages) {
@@ -60,7 +80,6 @@ void Deduplication::list(std::span<const DeduplicatedBlocks> messages) {
     size_t at = copy_bytes_;
     for (size_t b = 0; b < message.blocks.size(); ++b) {
       const PlainBlock& block = message.blocks[b];
-      message.unique[b] = 0;
       at += block.lengths_bytes;
       if (const int64_t most = most_unique(block.ids, block.is_64); most != 0) {
         candidates_.push_back({.message = m,
@@ -125,17 +144,13 @@ void Deduplication::find_repeats(std::span<const DeduplicatedBlocks> messages) {
           core::sentence("look for ids that repeat on device ", stream_->device()));
 }
 
-bool Deduplication::take_results() {
+void Deduplication::take_results() {
   const auto found = results_.fetch<uint64_t>();
-  bool shorter = false;
   for (size_t c = 0; c < candidates_.size(); ++c) {
     const Candidate& candidate = candidates_[c];
     const auto unique = static_cast<int64_t>(found[c]);
-    if (unique > candidate.most_unique) continue;
-    *candidate.unique = unique;
-    shorter = true;
+    if (unique <= candidate.most_unique) *candidate.unique = unique;
   }
-  return shorter;
 }
 
 void Deduplication::write(std::span<const DeduplicatedBlocks> messages) {

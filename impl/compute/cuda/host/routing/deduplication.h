@@ -22,6 +22,10 @@ class Deduplication {
 
   // unique is there when the call returns, and the messages are written by what it has enqueued.
   void run(std::span<const DeduplicatedBlocks> messages);
+  // unique alone.
+  void find(std::span<const DeduplicatedBlocks> messages);
+  // The messages alone, of which unique is known: waits for nothing.
+  void write_found(std::span<const DeduplicatedBlocks> messages);
 
  private:
   // A block that may be shorter with its different ids only.
@@ -36,8 +40,7 @@ class Deduplication {
 
   void list(std::span<const DeduplicatedBlocks> messages);
   void find_repeats(std::span<const DeduplicatedBlocks> messages);
-  // Returns whether any block is shorter.
-  bool take_results();
+  void take_results();
   void write(std::span<const DeduplicatedBlocks> messages);
   // The sections of a message, from the first one on that is another than before.
   void write_message(const DeduplicatedBlocks& message, const std::byte* copy, size_t& candidate);

@@ -47,6 +47,19 @@ class RoutingFamily final : public RoutingOperations {
     routing_.finish_count(features, checked, counts);
     return true;
   }
+  // For a batch that is counted elsewhere: its lengths are written and its ids counted, and nobody waits for what is
+  // found. Before write_ids, set_counted() says the features' first and count.
+  void recount(const BatchLengths& lengths, std::span<const RoutedIds> features, size_t blocks) {
+    routing_.recount(features, blocks,
+                     {.reading = batch_.send_lengths(lengths.features), .batch_ids = lengths.ids});
+  }
+  void set_counted(std::span<const RoutedIds> features) { routing_.set_counted(features); }
+  void sort_checked_samples(std::span<const SamplesByBag> features) {
+    batch_.sort_checked_samples(features);
+  }
+  void write_deduplicated(std::span<const DeduplicatedBlocks> messages) {
+    deduplication_.write_found(messages);
+  }
   // Every id has been checked by count_ids.
   void write_ids(std::span<const RoutedIds> features, const WrittenBlocks& blocks,
                  std::span<CheckedIds>) override {

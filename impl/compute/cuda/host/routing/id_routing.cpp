@@ -286,16 +286,25 @@ void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds>
 
 std::span<const shardrec_cuda_checked_list> IdRouting::read_and_count(
     std::span<const RoutedIds> features, size_t blocks, const GivenLengths& lengths) {
-  measure(features, blocks);
-  send(features, {}, lengths);
-  enqueue_counting();
+  recount(features, blocks, lengths);
   results_.send();
   return found_lengths();
 }
 
+void IdRouting::recount(std::span<const RoutedIds> features, size_t blocks,
+                        const GivenLengths& lengths) {
+  measure(features, blocks);
+  send(features, {}, lengths);
+  enqueue_counting();
+}
+
+void IdRouting::set_counted(std::span<const RoutedIds> features) {
+  for (size_t f = 0; f < features.size(); ++f) counted_[f].feature = features[f];
+}
+
 void IdRouting::finish_count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
                              std::span<BlockCount> counts) {
-  for (size_t f = 0; f < features.size(); ++f) counted_[f].feature = features[f];
+  set_counted(features);
   take_results(results_.get<uint64_t>().subspan(2 * features.size()), checked, counts);
 }
 

@@ -37,6 +37,10 @@ class IdRouting {
   std::span<const shardrec_cuda_checked_list> read_and_count(std::span<const RoutedIds> features,
                                                              size_t blocks,
                                                              const GivenLengths& lengths);
+  // The same of a batch that another IdRouting has counted, or will have: waits for nothing. Before write(), set_counted()
+  // says the features' first and count.
+  void recount(std::span<const RoutedIds> features, size_t blocks, const GivenLengths& lengths);
+  void set_counted(std::span<const RoutedIds> features);
   // The first half of a batch that stays on this rank (compute::LocalBatch), copied on the way: waits for nothing.
   // What is left is found_lengths(), which waits, wrong_values() and finish_count().
   void copy_local(std::span<const RoutedIds> features, size_t blocks, const GivenLengths& lengths,
