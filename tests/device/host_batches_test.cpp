@@ -261,8 +261,7 @@ class HostBatches : public HeldStreamsTest {
     return all;
   }
 
-  // What forward says on all ranks of a batch that the last rank has spoilt, while the step before is held; and then the
-  // tables behind a good one.
+  // What forward says on all ranks of a batch that the last rank has spoilt, and then the tables behind a good one.
   std::string refusal(const BatchKind& kind, Flaw flaw, int ranks, int64_t device,
                       std::vector<float>& state) {
     std::mutex mutex;
@@ -443,7 +442,7 @@ TEST_F(HostBatches, BeginAgainWhereMemoryRanOut) {
   }
 }
 
-// Memory for copies is counted with the buffers, grows with the largest batch, and then is had.
+// Memory of the device for copies is counted with the buffers, grows with the largest batch, and then is had.
 TEST_F(HostBatches, AreCopiedToMemoryThatIsCountedAndKept) {
   auto* const fail_allocation = of_plugin<void(int64_t)>("simt_fail_allocation");
   run(1, [&](shardrec::Comm& comm) {

@@ -41,10 +41,10 @@ class CheckedBatch {
                compute::Backend& backend);
   compute::BatchLengths unread_lengths() { return {unread_, checked_, ids_}; }
   // RoutingOperations::count_batch() of the batch, which is open. Of values and lengths in the host's memory, waits for no
-  // operation that was called before. False also of a batch without bags, which has nothing to be counted.
+  // operation but those that were called before the batch before had begun. False also of a batch without bags, which has nothing to be counted.
   bool count(std::span<compute::RoutedIds> features, std::span<compute::CheckedIds> checked,
              std::span<compute::BlockCount> counts, compute::Backend& backend);
-  // What has counted the batch so, and deduplicates the messages that are written of it; null: the back end does.
+  // The staging that counted the batch and deduplicates its messages. Null if the back end does both.
   compute::HostStaging* staging() const {
     return given_.staging_of({Given::kValues, Given::kLengths});
   }

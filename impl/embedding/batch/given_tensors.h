@@ -1,6 +1,6 @@
 // The tensors of a caller's batch as operations reach them: where they lie, or copied where they lie in the host's memory
-// and operations do not reach that (compute::HostStaging). The host waits for no operation, and has read the host's tensors
-// when read() returns.
+// and operations do not reach that (compute::HostStaging). The host waits for no operation but
+// those that were called before the batch before had been read, and has read the host's tensors when read() returns.
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -30,12 +30,12 @@ class GivenTensors {
 
   // Of a tensor that was given: valid up to release().
   const void* elements(Given which) const { return elements_[static_cast<size_t>(which)]; }
-  // What counts and sorts where these are all copied. Null: that is the back end's to do.
+  // The staging, if all of these tensors were copied; else null, and the back end counts and sorts.
   compute::HostStaging* staging_of(std::initializer_list<Given> which) const;
 
  private:
   std::shared_ptr<compute::HostStaging> staging_;  // null: nothing had to be copied so far
-  bool is_sent_ = false;                           // has the staging anything of the batch?
+  bool is_sent_ = false;                           // the batch was sent and not released yet
   std::array<const void*, kMost> elements_{};
   std::array<bool, kMost> is_copied_{};
 };

@@ -31,7 +31,7 @@ size_t slots_for(int64_t ids) {
   return std::min(std::bit_ceil(2 * static_cast<size_t>(ids)), size_t{1} << 32);
 }
 
-// Is any block shorter?
+// True if any block travels with its different ids only.
 bool any_unique(std::span<const DeduplicatedBlocks> messages) {
   return std::ranges::any_of(messages, [](const DeduplicatedBlocks& message) {
     return std::ranges::any_of(message.unique, [](int64_t unique) { return unique != 0; });

@@ -1,9 +1,11 @@
 #include "compute/cuda/host/routing/pinned_staging.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "compute/id_sections.h"
 #include "core/align.h"
 #include "core/error.h"
 
@@ -25,6 +27,15 @@ WrongInteger first_wrong_bag(const Integer* bag_of, const SamplesByBag& feature)
   return {};
 }
 
+// True if ids of any block may repeat so often that it is worth to look for them.
+bool may_be_shorter(std::span<const DeduplicatedBlocks> messages) {
+  return std::ranges::any_of(messages, [](const DeduplicatedBlocks& message) {
+    return std::ranges::any_of(message.blocks, [](const PlainBlock& block) {
+      return most_unique(block.ids, block.is_64) != 0;
+    });
+  });
+}
+
 }  // namespace
 
 PinnedStaging::PinnedStaging(std::shared_ptr<Stream> copies, std::shared_ptr<Stream> operations,
@@ -44,7 +55,7 @@ PinnedStaging::PinnedStaging(std::shared_ptr<Stream> copies, std::shared_ptr<Str
 PinnedStaging::~PinnedStaging() {
   try {
     wait_for_copies();
-    release();  // a batch that was sent may have failed since
+    if (is_sent_) release();  // its batch has failed since
     copies_->follow(read_);
   } catch (const core::Error&) {  // the device has failed: nothing is read any more
     return;
@@ -65,6 +76,7 @@ void PinnedStaging::send(std::span<StagedTensor> tensors) {
     at += padded_bytes(tensor);
   }
   followed_at_ = std::numeric_limits<uint64_t>::max();
+  is_sent_ = true;
   try {
     copies_->copy(there, to, bytes);
     copied_at_ = copies_->next_place();
@@ -75,6 +87,11 @@ void PinnedStaging::send(std::span<StagedTensor> tensors) {
   }
   operations_->follow(copied_);
   followed_at_ = operations_->next_place();
+}
+
+void PinnedStaging::release() {
+  read_.record(*operations_);
+  is_sent_ = false;
 }
 
 void PinnedStaging::wait_for_copies() {
@@ -134,6 +151,10 @@ void PinnedStaging::sort_samples(std::span<const SamplesByBag> features,
 
 void PinnedStaging::deduplicate_ids(const WrittenBlocks& blocks, std::span<const std::byte> bodies,
                                     std::span<const DeduplicatedBlocks> messages) {
+  if (!may_be_shorter(messages)) {
+    for (const DeduplicatedBlocks& message : messages) std::ranges::fill(message.unique, 0);
+    return;
+  }
   std::byte* const own = own_bodies_.resize(bodies.size());
   // Sections of blocks without ids may lie elsewhere: nothing is written there.
   const auto moved = [&]<class T>(T* at) {

@@ -28,9 +28,9 @@ class PinnedStaging final : public HostStaging {
   // Waits for copies on their way.
   ~PinnedStaging() override;
 
-  // Waits for the copies of the batch before, which are over where the host knew whether that was good.
+  // Waits for the copies of the previous batch. They are already over if the host has learned whether that batch was good.
   void send(std::span<StagedTensor> tensors) override;
-  void release() override { read_.record(*operations_); }
+  void release() override;
   bool count_batch(const BatchLengths& lengths, std::span<RoutedIds> features,
                    std::span<CheckedIds> checked, std::span<BlockCount> counts) override;
   void sort_samples(std::span<const SamplesByBag> features, std::span<WrongInteger> wrong) override;
@@ -62,6 +62,7 @@ class PinnedStaging final : public HostStaging {
   Buffer own_bodies_;
   std::vector<BlockSections> own_sections_;
   std::vector<DeduplicatedBlocks> own_messages_;
+  bool is_sent_ = false;  // operations may read there_ that are not behind read_
 };
 
 }  // namespace shardrec::compute::cuda::host
