@@ -178,7 +178,12 @@ void Collection::require_whole() const {
 
 void Collection::check_before(const char* call) const {
   require_whole();
-  communicator_->check_before(call);
+  try {
+    communicator_->check_before(call);
+  } catch (...) {  // the ranks with the same boxes are in other sharding groups, which live and wait
+    if (replicas_ != nullptr) replicas_->give_up(call);
+    throw;
+  }
 }
 
 int Collection::take_lookup() {

@@ -87,7 +87,7 @@ class Collection {
   // Who reads or changes the tables asks first: throws INVALID_STATE where they are filled in part, or a
   // backward is under way.
   void require_whole() const;
-  // The same, for a call that takes part in exchanges: throws also what killed the communicator.
+  // The same, for a call that takes part in exchanges: throws also what killed the communicator, as give_up() does.
   void check_before(const char* call) const;
   // Of the tables as they are now; none: of nothing, on a rank that writes no rows. Its reader ends it. Throws
   // INVALID_STATE where there is one already, OUT_OF_MEMORY.

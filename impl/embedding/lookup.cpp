@@ -54,7 +54,7 @@ Lookup::~Lookup() {
     } catch (...) {  // nobody is left to hear of it
     }
   }
-  if (state_ == State::kBegun) collection_->communicator().fail("forward");
+  if (state_ == State::kBegun) collection_->give_up("forward");
   if (state_ == State::kSent) {
     collection_->give_up("backward");
     end_step();  // nobody reads what was lent any more
@@ -120,7 +120,7 @@ void Lookup::settle_input() {
   try {
     input_.settle();
   } catch (...) {  // what has begun can be ended no more
-    collection_->communicator().fail("begin");
+    collection_->give_up("begin");
     throw;
   }
 }
@@ -188,7 +188,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     }
   } catch (...) {
     // Peers wait for this rank's sums: they must hear that none will come.
-    collection_->communicator().fail("forward");
+    collection_->give_up("forward");
     throw;
   }
   if (refused) {

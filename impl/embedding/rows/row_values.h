@@ -100,13 +100,13 @@ class StoredRows {
   std::vector<compute::RowTransfer> transfers_;
 };
 
-// Runs an exchange; its failure is the communicator's, so that peers do not wait.
+// Runs an exchange; its failure is every rank's that would wait for this one.
 template <class Body>
 void or_fail(Collection& collection, const char* operation, Body body) {
   try {
     body();
   } catch (...) {
-    collection.communicator().fail(operation);
+    collection.give_up(operation);
     throw;
   }
 }
