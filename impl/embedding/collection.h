@@ -98,8 +98,8 @@ class Collection {
   SnapshotPlace& snapshot() { return snapshot_; }
   OrderedChannel& ordered() { return *ordered_; }
   // From now on a step is applied where the sharding groups of all replicas apply it. Before lookups are made.
-  void decide_with(std::shared_ptr<comm::Communicator> replicas) {
-    replicas_ = std::make_unique<ReplicaAgreement>(std::move(replicas));
+  void decide_with(std::unique_ptr<ReplicaAgreement> replicas) noexcept {
+    replicas_ = std::move(replicas);
   }
   // This rank does not take part in a step that others wait for.
   void give_up(const char* operation) noexcept;

@@ -1,5 +1,7 @@
 #include "training/tables.h"
 
+#include <utility>
+
 #include "core/error.h"
 
 namespace shardrec::training {
@@ -9,20 +11,20 @@ Tables::Tables(std::shared_ptr<comm::Communicator> communicator, const plan::Mod
     : collection_(
           std::make_shared<embedding::Collection>(std::move(communicator), model, plan, options)) {}
 
-// What may fail on this rank alone comes before the first collective part.
+// What may fail on this rank alone comes before the first collective part. The agreement's channel is opened whatever the
+// options are, which are compared only then: the n-th channel of every rank is the same one.
 Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mesh,
                comm::Collectives& collectives, const comm::Operation& operation,
                const plan::Model& model, const plan::Plan& plan,
                const embedding::CollectionOptions& options)
-    : replicas_(std::make_unique<ReplicaSync>(world, mesh.replicas)),
-      collection_(make_collection({.ranks = collectives,
-                                   .operation = operation,
-                                   .world = *world,
-                                   .sharding = mesh.sharding},
-                                  model, plan, options)) {
+    : replicas_(std::make_unique<ReplicaSync>(world, mesh.replicas)) {
+  auto agreement = std::make_unique<embedding::ReplicaAgreement>(mesh.replicas);
+  collection_ = make_collection(
+      {.ranks = collectives, .operation = operation, .world = *world, .sharding = mesh.sharding},
+      model, plan, options);
   replicas_->connect(collection_, operation);
   if (options.non_finite == SHARDREC_NON_FINITE_SKIP && mesh.replicas->size() > 1) {
-    collection_->decide_with(mesh.replicas);
+    collection_->decide_with(std::move(agreement));
   }
 }
 

@@ -43,7 +43,22 @@ int64_t for_each_allocation(Run run) {
   return k;
 }
 
-TEST(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
+// With what options: on a mesh the sharding groups have more to make for NON_FINITE SKIP.
+class MeshShortage : public ::testing::TestWithParam<const char*> {
+ protected:
+  static Arrangement arrangement() {
+    Arrangement setup;
+    setup.options = [non_finite = GetParam()](shardrec_options* options) {
+      SR_EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_NON_FINITE, non_finite));
+    };
+    return setup;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(NonFinite, MeshShortage, ::testing::Values("allow", "skip"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
 #ifdef SHARDREC_THREAD_SANITIZER
   GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
 #endif
@@ -54,7 +69,7 @@ TEST(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
   int64_t dead = 0;
   int64_t spared = 0;  // allocations that could be done without: the task scheduler asks for some
   for_each_allocation([&](int rank, shardrec_comm* comm, int64_t k, bool& fired) {
-    MeshRank one(comm, {});
+    MeshRank one(comm, arrangement());
     SR_EXPECT_OK(one.status());
     together.arrive_and_wait();
     if (rank == 0) fail_allocation(k, Shortage::kOnce);
@@ -87,7 +102,7 @@ TEST(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
   EXPECT_LE(spared, 2);
 }
 
-TEST(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
+TEST_P(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
 #ifdef SHARDREC_THREAD_SANITIZER
   GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
 #endif
@@ -96,7 +111,7 @@ TEST(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
   Statuses later{};
   const int64_t last =
       for_each_allocation([&](int rank, shardrec_comm* comm, int64_t k, bool& fired) {
-        MeshRank one(comm, {});
+        MeshRank one(comm, arrangement());
         one.create();
         SR_EXPECT_OK(one.status());
         one.step(rank, 1);
