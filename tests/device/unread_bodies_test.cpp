@@ -55,28 +55,30 @@ class UnreadBodies : public DeviceTest {
 };
 
 TEST_F(UnreadBodies, OfAChannelThatEndsWhileTheyAreAskedForAreAskedForLater) {
-  comm::run_ranks(1, [](comm::Communicator& communicator) {
+  const comm::Errors errors = comm::run_ranks(1, [](comm::Communicator& communicator) {
     const std::shared_ptr<comm::Communicator> group(&communicator, [](comm::Communicator*) {});
     Unread unread(std::make_shared<comm::ipc::Links>(group, 0, nullptr, false));
     int asked = 0;
     int asked_of_other = 0;
     std::atomic<bool> added{false};
-    std::thread other;
+    std::jthread other;
     end_channel(unread, [&] {
       if (asked++ > 0) return;
-      other = std::thread([&] {
+      other = std::jthread([&] {
         end_channel(unread, [&] { ++asked_of_other; });
         added = true;
       });
       EXPECT_FALSE(eventually([&] { return added.load(); }, 0.05)) << "in the middle of a list";
     });
     unread.let_go_of_read("letters");
+    ASSERT_TRUE(other.joinable()) << "nobody was asked";
     other.join();
     EXPECT_EQ(asked, 1);
     unread.let_go_of_read("letters");
     EXPECT_EQ(asked, 2);
     EXPECT_EQ(asked_of_other, 1);
   });
+  EXPECT_FALSE(errors[0]) << errors[0]->sentence();
 }
 
 }  // namespace

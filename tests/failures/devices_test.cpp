@@ -23,7 +23,8 @@ class DeviceGroup : public testing::TestWithParam<const char*> {
         .engine = GetParam(),
         .environment = {"SHARDREC_TEST_DEVICES=2", "SHARDREC_SIMT_DEVICES=2",
                         "SHARDREC_PLUGIN_PATH=" SHARDREC_TEST_PLUGINS,
-                        "SHARDREC_NCCL_LIBRARY=" SHARDREC_FAKE_NCCL, "SHARDREC_FAKE_NCCL_FATAL=1"}};
+                        "SHARDREC_NCCL_LIBRARY=" SHARDREC_FAKE_NCCL, "SHARDREC_FAKE_NCCL_FATAL=1"},
+        .on_devices = true};
   }
   static Trouble stop_in(const char* phase, int rank, int delay_us = 0) {
     Trouble trouble = trouble_in(phase, SIGSTOP, rank, delay_us);
@@ -40,7 +41,8 @@ class DeviceGroup : public testing::TestWithParam<const char*> {
   }
 };
 
-// In front of the sum of gradients, which the others are in; and behind messages that they have heard of, and not read.
+// Before the all-reduce, in which the others already wait; and after it has sent messages that the others have not copied
+// yet.
 TEST_P(DeviceGroup, ARankThatIsKilledInAStepIsNamedToAllWithinASecond) {
   expect_contract({trouble_in("reduce", SIGKILL, 1), trouble_in("begin", SIGKILL, 1),
                    trouble_in("forward", SIGKILL, 0, 300)},
@@ -52,7 +54,7 @@ class StopsOfDeviceGroups : public DeviceGroup {};
 // Its device stops with it.
 TEST_P(StopsOfDeviceGroups, AreTimeoutsAndARankThatGoesOnEnds) {
   JobOptions options = small();
-  options.limit = 1;
+  options.limit = 2;
   expect_contract({stop_in("forward", 1)}, options);
 }
 

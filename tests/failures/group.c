@@ -77,9 +77,8 @@ static int pass_token(const group *me, char *token, size_t room) {
 static int meet(group *me) {
   char token[600] = "";
   shardrec_options *options = NULL;
-  double limit = me->host->limit;
   /* A rank that has not come yet when it dies is one that never comes: others give it this long. */
-  if (me->generation == 1 && strcmp(me->host->trouble.phase, "create") == 0) limit = CREATE_SECONDS;
+  const int dies_in_create = me->generation == 1 && strcmp(me->host->trouble.phase, "create") == 0;
   const int by_mpi = me->host->engine == SHARDREC_ENGINE_MPI;
   if (!by_mpi) {
     if (me->rank == 0) {
@@ -95,7 +94,9 @@ static int meet(group *me) {
     }
   }
   TRY(shardrec_options_create(SHARDREC_OPTIONS_COMM, &options));
-  if (limit > 0) shardrec_options_set_f64(options, SHARDREC_OPTION_COMM_SETUP_SECONDS, limit);
+  if (dies_in_create) {
+    shardrec_options_set_f64(options, SHARDREC_OPTION_COMM_SETUP_SECONDS, CREATE_SECONDS);
+  }
   enter(me, "create", 0);
   const shardrec_status status =
       by_mpi
@@ -104,8 +105,7 @@ static int meet(group *me) {
   shardrec_options_destroy(&options);
   if (status != SHARDREC_OK) return -1;
   if (me->host->limit > 0) {
-    TRY(shardrec_comm_set_f64(me->comm, SHARDREC_COMM_STEP_SECONDS, limit));
-    TRY(shardrec_comm_set_f64(me->comm, SHARDREC_COMM_SETUP_SECONDS, limit));
+    TRY(shardrec_comm_set_f64(me->comm, SHARDREC_COMM_STEP_SECONDS, me->host->limit));
   }
   return 0;
 }

@@ -25,7 +25,7 @@ typedef struct host {
   int count;    /* of processes */
   int steps;    /* of each training */
   int lonely;   /* those without the rank in trouble do not form another group */
-  double limit; /* of waits, in seconds; 0: the defaults */
+  double limit; /* of waits in steps, in seconds; 0: the default */
   const char *folder;
   int report; /* file descriptor of this process' report */
   trouble trouble;

@@ -29,8 +29,9 @@ struct JobOptions {
   std::vector<std::string> environment{};  // "NAME=VALUE", in front of this process' own
   int count = 4;
   int steps = 6;
-  double limit = 0;     // of waits, in seconds; 0: the library's
-  bool lonely = false;  // those without the rank in trouble form no other group
+  bool on_devices = false;  // the environment says so: groups report what devices copied
+  double limit = 0;         // of waits in steps, in seconds; 0: the library's
+  bool lonely = false;      // those without the rank in trouble form no other group
   Trouble trouble{};
 };
 
