@@ -162,7 +162,9 @@ void Links::read_token(size_t peer, const Hello &hello) {
   }
 }
 
-void Links::check_peers(const char *operation) const {
+void Links::check_peers(const core::Error &error, const char *operation) const {
+  // While ranks connect, the exchange that follows tells of a peer that has ended.
+  if (!connected_ || error.status() == SHARDREC_OUT_OF_MEMORY) return;
   const auto end = Clock::now() + kTold;
   do {
     communicator_->check_before(operation);
@@ -176,8 +178,8 @@ const std::byte *Links::open(size_t peer, const Place &place, uint64_t bytes,
   auto found = blocks.end();
   try {
     found = blocks.try_emplace(place.block, device_, place).first;
-  } catch (const core::Error &) {
-    check_peers(operation);
+  } catch (const core::Error &error) {
+    check_peers(error, operation);
     throw;
   }
   const auto &[block, size] = found->second;
@@ -205,8 +207,8 @@ const host::OpenedEvent &Links::event_of(size_t peer, const EventPlace &place,
   }
   try {
     return peers_[peer]->events.try_emplace(place.number, device_, place.handle).first->second;
-  } catch (const core::Error &) {
-    check_peers(operation);
+  } catch (const core::Error &error) {
+    check_peers(error, operation);
     throw;
   }
 }

@@ -23,6 +23,7 @@
 #include "compute/cuda/host/event_marks.h"
 #include "compute/cuda/host/sharing.h"
 #include "compute/cuda/host/stream.h"
+#include "core/error.h"
 
 namespace shardrec::comm::ipc {
 
@@ -95,8 +96,9 @@ class Links {
   void close_all() noexcept;
   const compute::cuda::host::OpenedEvent& event_of(size_t peer, const EventPlace& place,
                                                    const char* operation);
-  // Opening something of a peer has failed. Throws what killed the communicator, if something has or soon does.
-  void check_peers(const char* operation) const;
+  // Opening something of a peer has failed with the error. Waits whether the peer has ended, up to a second: throws what
+  // the communicator says of that. While ranks connect and where memory is short, it returns at once.
+  void check_peers(const core::Error& error, const char* operation) const;
 
   const std::shared_ptr<Communicator> communicator_;
   const int32_t device_;

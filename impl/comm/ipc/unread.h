@@ -34,8 +34,8 @@ class Unread {
 
   // Of a channel that ends.
   void add(std::unique_ptr<Acknowledgements> acknowledgements, std::vector<Bodies> bodies);
-  // Lets go of what has been copied, before an operation. Does not block, unless a peer has ended. Throws as
-  // Links::is_over() does.
+  // Lets go of what has been copied, before an operation. Blocks for up to a second if something of a peer cannot be
+  // opened. Throws as Links::is_over() does.
   void let_go_of_read(const char* operation);
 
  private:
