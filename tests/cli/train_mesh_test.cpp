@@ -92,7 +92,6 @@ TEST_F(TrainOnMesh, AveragingEveryStepOfSgdIsTrainingOnAllRanks) {
             1e-5);
 }
 
-// Its steps may be skipped, by all sharding groups.
 TEST_F(TrainOnMesh, Float16IsThatOfTrainingOnAllRanks) {
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.end(),

@@ -17,7 +17,7 @@ TEST(ExportsShortage, AnEventThatCannotBeHandedOutIsFree) {
     const std::shared_ptr<comm::Communicator> group(&communicator, [](comm::Communicator*) {});
     const auto exports = std::make_shared<comm::ipc::Exports>(group, 0, nullptr);
     EXPECT_EQ(exports->take_event()->number, 1U);
-    // It is free again: what is allocated now is what it is counted by.
+    // The event is free again. The next allocation is the shared pointer's control block.
     fail_allocation(1, Shortage::kOnce);
     EXPECT_THROW((void)exports->take_event(), std::bad_alloc);
     EXPECT_TRUE(end_shortage());

@@ -55,7 +55,7 @@ class Lanes {
   void watch() noexcept;
   bool is_alive() const noexcept;
   bool look() noexcept;  // false: the communicator is dead
-  // The operation that is for the longest time; null: none is.
+  // The operation that has been under way longest; null if there is none.
   const char* under_way() noexcept;
   void end_all() noexcept;
   void close_all() noexcept;

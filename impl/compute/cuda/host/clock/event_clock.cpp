@@ -58,8 +58,8 @@ void EventClock::put(std::optional<size_t> kind, const char* name) noexcept {
     pair = time_.pair(oldest_pair());
   }
   Place& here = place(end_);
-  // As a caller's stream: to record in an own one would be told of what has failed to begin, in place of the next
-  // operation.
+  // Recorded as on a caller's stream: table().record() would report, and so take away, a failure of earlier commands that
+  // the next operation must report.
   if (table().record_caller(here.event.get(), stream_->number()) != SHARDREC_CUDA_OK) {
     failed_ = true;
     return;
