@@ -917,11 +917,11 @@ type Collection struct{ handle }
 // model, plan and options agree on all ranks. options: kind COLLECTION or nil. It keeps what it needs of comm and mesh, copies model and plan (ranks of one process that bring
 // the same plan share the copy).
 // mesh: nil on all ranks, or a mesh of comm on all, else [ErrDisagreement] on all: one replica per sharding
-// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
-// replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
-// sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
-// numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
-// all ranks of the mesh, else [ErrDisagreement] on all of them, naming rank and option.
+// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
+// and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
+// the whole mesh. What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
+// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the
+// same on all ranks of the mesh, else [ErrDisagreement] on all of them, naming rank and option.
 // Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
 // what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
 // still take): more is [ErrOutOfMemory]. So is a thread that the system does not start, and memory of the
@@ -1176,8 +1176,8 @@ func (l *Lookup) Forward(output int, out Tensor) error {
 
 // AllDone is shardrec_lookup_all_done.
 //
-// 1 when no rank has more data (all gave values nil), else 0; valid after forward, and the same on
-// all ranks: the end of an epoch when ranks have different numbers of batches.
+// 1 when no rank has more data (all gave values nil), else 0; valid after forward, and the same on all
+// ranks (on a mesh, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument]. Since 0.1.
 func (l *Lookup) AllDone() (bool, error) {
 	var out int32
@@ -1240,9 +1240,10 @@ func (l *Lookup) SendGradients(update Update) error {
 // between see the weights as they are. Of a table that is frozen now ([Collection.SetFrozen])
 // nothing is kept: its gradients of this lookup are dropped for good.
 //
-// SKIP: no rank applies or keeps anything, and this returns OK on all of them: [Collection.Step]
-// tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
-// infinity does this in place of what its update says.
+// SKIP: no rank applies or keeps anything, and this returns OK on all of them: [Collection.Step] tells.
+// No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an infinity does this
+// in place of what its update says. On a mesh the sharding groups then wait for each other in this call: a step that
+// one group skips or refuses ([ErrInvalidBatch]) is not applied by the others either, which return OK.
 //
 // Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (update), [ErrInvalidState] (no
 // forward; another update than send_gradients was given: these only on this rank; tables that were loaded

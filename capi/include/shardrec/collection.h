@@ -80,11 +80,11 @@ typedef enum shardrec_stat {
  * caller; keeps what it needs of comm and mesh, copies model and plan (ranks of one process that bring
  * the same plan share the copy).
  * mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
- * group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
- * replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
- * sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
- * numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
- * all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
+ * group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
+ * and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
+ * the whole mesh. What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
+ * decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the
+ * same on all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
  * Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
  * what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
  * still take): more is OUT_OF_MEMORY. So is a thread that the system does not start, and memory of the

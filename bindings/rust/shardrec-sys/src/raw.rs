@@ -511,7 +511,7 @@ pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_optio
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
 /// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h
 pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
-/// i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW, and on a mesh is of all sharding groups, which then call backward alike. For gradients on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
+/// i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
 /// i64, shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2
 pub const SHARDREC_OPTION_DEVICE_WAIT: shardrec_option = shardrec_option(412);
@@ -2011,11 +2011,11 @@ extern "C" {
     /// caller; keeps what it needs of comm and mesh, copies model and plan (ranks of one process that bring
     /// the same plan share the copy).
     /// mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
-    /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own
-    /// replica and are collective over its sharding group; checkpoints are over the whole mesh. What one
-    /// sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that decide which
-    /// numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the same on
-    /// all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
+    /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
+    /// and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
+    /// the whole mesh. What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
+    /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the
+    /// same on all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
     /// what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
     /// still take): more is OUT_OF_MEMORY. So is a thread that the system does not start, and memory of the
@@ -2164,8 +2164,8 @@ extern "C" {
     /// was; after any other error it may be written in part, since this rank's own rows are looked up
     /// while the others' are under way. Since 0.1.
     pub fn shardrec_lookup_forward(lookup: *mut shardrec_lookup, output: i32, out: *const shardrec_tensor) -> shardrec_status;
-    /// 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on
-    /// all ranks: the end of an epoch when ranks have different numbers of batches.
+    /// 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on all
+    /// ranks (on a mesh, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_lookup_all_done(lookup: *const shardrec_lookup, out: *mut i32) -> shardrec_status;
     /// Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
@@ -2210,9 +2210,10 @@ extern "C" {
     /// between see the weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen)
     /// nothing is kept: its gradients of this lookup are dropped for good.
     ///
-    /// SKIP: no rank applies or keeps anything, and this returns OK on all of them: shardrec_collection_step
-    /// tells. No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an
-    /// infinity does this in place of what its update says.
+    /// SKIP: no rank applies or keeps anything, and this returns OK on all of them: shardrec_collection_step tells.
+    /// No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an infinity does this
+    /// in place of what its update says. On a mesh the sharding groups then wait for each other in this call: a step that
+    /// one group skips or refuses (INVALID_BATCH) is not applied by the others either, which return OK.
     ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
     /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded

@@ -415,11 +415,11 @@ impl CollectionOptions {
     /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
     /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
     /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW, and on a mesh is of all sharding groups, which then call
-    /// backward alike. For gradients on a DEVICE the call that sends them (backward, backward_begin or
-    /// send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait; not
-    /// with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
-    /// (INVALID_ARGUMENT).
+    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply
+    /// is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a
+    /// DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through
+    /// them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and
+    /// ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
     #[must_use]
     pub fn non_finite(mut self, value: NonFinite) -> Self {
         self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
@@ -521,11 +521,11 @@ impl DdpOptions {
     /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
     /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
     /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW, and on a mesh is of all sharding groups, which then call
-    /// backward alike. For gradients on a DEVICE the call that sends them (backward, backward_begin or
-    /// send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait; not
-    /// with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
-    /// (INVALID_ARGUMENT).
+    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply
+    /// is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a
+    /// DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through
+    /// them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and
+    /// ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
     #[must_use]
     pub fn non_finite(mut self, value: NonFinite) -> Self {
         self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
@@ -1108,11 +1108,11 @@ impl ScorerOptions {
     /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
     /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
     /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW, and on a mesh is of all sharding groups, which then call
-    /// backward alike. For gradients on a DEVICE the call that sends them (backward, backward_begin or
-    /// send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait; not
-    /// with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
-    /// (INVALID_ARGUMENT).
+    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply
+    /// is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a
+    /// DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through
+    /// them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and
+    /// ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
     #[must_use]
     pub fn non_finite(mut self, value: NonFinite) -> Self {
         self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
