@@ -14,7 +14,7 @@ import (
 //
 //	"version", "api_version"   integer: 1; SHARDREC_API_VERSION of the library
 //	"library_version"    text: "0.2.0"
-//	"processors"         integer: that this process may use (affinity, cgroup quotas). Since 0.2
+//	"processors"         integer >= 1: that the calling thread may run on, at most the cgroup quota, rounded down. Since 0.2
 //	"engines"            array of texts: "local", and those whose plug-ins are installed; "nccl" where
 //	                     NVIDIA's library is, too
 //	"devices"            array of texts: "cpu", and "cuda" where cuda_devices has any

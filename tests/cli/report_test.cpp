@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -105,6 +106,7 @@ TEST_F(Report, OfATrainingSaysWhatItsLineOfJsonSays) {
   EXPECT_EQ(line.at("counters").at(0).at("name"), "shardrec_steps_total");
   EXPECT_EQ(line.at("counters").at(0).at("values"), json({line.at("steps"), line.at("steps")}));
   EXPECT_EQ(line.at("memory").at("process_peak_bytes").size(), 1u);
+  EXPECT_EQ(line.at("machine").at("processors"), json::parse(capabilities_json()).at("processors"));
   double phases = 0;
   for (const json& phase : line.at("phases")) phases += phase.at("seconds").at(0).get<double>();
   EXPECT_LE(phases, line.at("seconds").get<double>());

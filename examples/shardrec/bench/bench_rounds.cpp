@@ -1,14 +1,13 @@
 // Steps for a time, or for rounds that standard input asks for.
 #include "bench/bench_rounds.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <iostream>
 #include <optional>
 #include <string>
 
 #include "bench/bench_clock.h"
+#include "command/machine.h"
 #include "command/numbers.h"
 #include "command/progress_line.h"
 #include "command/user_error.h"
@@ -58,12 +57,6 @@ void serve_bench_rounds(Comm& comm, int rank, const std::function<void(int64_t s
   while (const int64_t steps = agree(comm, rank == 0 ? read_round().value_or(0) : 0)) round(steps);
 }
 
-int bench_threads(int ranks) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  const int processors =
-      sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-  return std::max(1, processors / ranks);
-}
+int bench_threads(int ranks) { return std::max(1, usable_processors() / ranks); }
 
 }  // namespace shardrec::cli

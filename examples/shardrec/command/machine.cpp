@@ -1,7 +1,6 @@
 // What the kernel and the library say of this machine.
 #include "command/machine.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -24,12 +23,6 @@ nlohmann::json processor_name() {
   return nullptr;
 }
 
-int64_t processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-}
-
 std::string system_name() {
   utsname names{};
   if (uname(&names) != 0) return "unknown";
@@ -42,7 +35,7 @@ nlohmann::json machine_json() {
   const nlohmann::json found = nlohmann::json::parse(capabilities_json());
   nlohmann::json machine;
   machine["processor"] = processor_name();
-  machine["processors"] = processors();
+  machine["processors"] = found.at("processors");
   machine["memory_bytes"] = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
   machine["system"] = system_name();
   machine["cpu_target"] = found.at("cpu_target");

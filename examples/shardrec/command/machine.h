@@ -9,7 +9,8 @@ namespace shardrec::cli {
 // An object with the fields of "machine" in JSON.md.
 nlohmann::json machine_json();
 
-// Processors' worth of time that this process may use, as the library counts them.
+// Processors that the calling thread may run on, at most the cgroup quota: as many as the library counts. The library
+// looks for CUDA devices when it is asked.
 int usable_processors();
 
 // The present moment as "2026-01-31T12:34:56Z".
