@@ -352,8 +352,9 @@ TEST(CriteoLog, FilesAreReadOneAfterAnother) {
     }
   }
   double before = -1;
+  std::unique_ptr<Pass> pass;
   ParseThreads alone(1);
-  const auto pass = three->open(Split::kTest, alone);
+  pass = three->open(Split::kTest, alone);
   for (Rows rows; pass->read(rows, 5);) {
     EXPECT_GE(pass->fraction(), before);
     before = pass->fraction();

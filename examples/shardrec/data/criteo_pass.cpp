@@ -49,6 +49,7 @@ double CriteoPass::fraction() const {
 
 void CriteoPass::read_lines(Ahead& ahead) {
   ahead.error = nullptr;
+  ahead.fraction = fraction_read();  // if filling them throws
   const bool has_more =
       ahead.lines->fill(*reader_, {.file = file_, .number = number_, .row = row_});
   number_ += ahead.lines->size();

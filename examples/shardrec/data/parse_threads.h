@@ -47,7 +47,7 @@ class ParseThreads {
 
   [[nodiscard]] int count() const { return static_cast<int>(workers_.size()) + 1; }
   void begin(std::shared_ptr<ParseJob> job, ParseStage stage);
-  // Returns when the job is done. Meanwhile does jobs of its stage that have not begun.
+  // Returns when the job is done. While it waits, the calling thread runs jobs of this stage that have not begun.
   void finish(const ParseJob& job, ParseStage stage);
   // Does a job of the stage that has not begun. False: there is none.
   bool help(ParseStage stage);

@@ -96,9 +96,12 @@ void pack(const Schema& schema, const Samples& samples, int64_t first, int64_t l
           PackedBatch& batch) {
   const size_t features = schema.features.size();
   batch.size = last - first;
+  const auto size = static_cast<size_t>(batch.size);
   batch.labels.clear();
+  batch.labels.reserve(size);
   batch.dense.clear();
-  batch.lengths.resize(features * static_cast<size_t>(batch.size));
+  batch.dense.reserve(size * static_cast<size_t>(schema.dense_columns));
+  batch.lengths.resize(features * size);
 
   std::vector<size_t> cursor(features,
                              0);  // first the ids of each feature, then where to write next
@@ -108,8 +111,7 @@ void pack(const Schema& schema, const Samples& samples, int64_t first, int64_t l
     batch.dense.insert(batch.dense.end(), dense.begin(), dense.end());
     const auto lengths = samples.lengths(i);
     for (size_t f = 0; f < features; ++f) {
-      batch.lengths[f * static_cast<size_t>(batch.size) + static_cast<size_t>(i - first)] =
-          lengths[f];
+      batch.lengths[f * size + static_cast<size_t>(i - first)] = lengths[f];
       cursor[f] += static_cast<size_t>(lengths[f]);
     }
   }
