@@ -155,15 +155,23 @@ TEST(BatchFeed, ThreadsChangeNothingWhereABatchIsLongerThanABlockOrLiesInTwo) {
   }
 }
 
-// The block whose batches are in the queue and the next one, while another feed is read to its end.
+// The blocks whose batches are in the queue, that of the batch behind these, and the next one, while another feed is
+// read to its end.
 TEST(BatchFeed, ReadsNoFurtherThanTheNextBlockWhileNobodyTakesABatch) {
-  for (const int threads : {1, 4}) {
-    const FeedOptions options{.split = Split::kTrain, .batch = 1024, .threads = threads};
-    CountingLog log(8 * BatchFeed::kShuffleBlock);
+  struct Case {
+    int threads;
+    int64_t batch;
+    int64_t blocks;
+  };
+  // Of long batches the queue has two more, whatever the number of threads: ten of half a block.
+  for (const Case& of :
+       {Case{1, 1024, 2}, Case{4, 1024, 2}, Case{16, BatchFeed::kShuffleBlock / 2, 5 + 1 + 1}}) {
+    const FeedOptions options{.split = Split::kTrain, .batch = of.batch, .threads = of.threads};
+    CountingLog log((of.blocks + 6) * BatchFeed::kShuffleBlock);
     BatchFeed feed(log, options);
-    log.wait_for(2 * BatchFeed::kShuffleBlock);
+    log.wait_for(of.blocks * BatchFeed::kShuffleBlock);
     order_seen(options, 4 * BatchFeed::kShuffleBlock, nullptr);
-    EXPECT_EQ(log.read(), 2 * BatchFeed::kShuffleBlock) << threads;
+    EXPECT_EQ(log.read(), of.blocks * BatchFeed::kShuffleBlock) << of.threads;
   }
 }
 
@@ -256,6 +264,9 @@ TEST(Pack, PutsLengthsAndIdsInFeatureOrder) {
   EXPECT_EQ(batch.lengths, (std::vector<int64_t>{2, 0, 1, 1, 2, 1}));
   EXPECT_EQ(batch.ids, (std::vector<int64_t>{10, 11, 30, 12, 20, 21, 31}));
   EXPECT_EQ(batch.labels, (std::vector<float>{1, 0, 1}));
+  // They have room for the samples of the batch from the start: three, where growth makes it four.
+  EXPECT_EQ(batch.labels.capacity(), 3U);
+  EXPECT_EQ(batch.dense.capacity(), 3U);
   pack(schema, samples, 1, 2, batch);
   EXPECT_EQ(batch.size, 1);
   EXPECT_EQ(batch.lengths, (std::vector<int64_t>{0, 2}));

@@ -5,19 +5,26 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 
 #include "command.h"
 #include "command/numbers.h"
+#include "command/user_error.h"
 #include "data/criteo_lines.h"
 #include "data/line_sink.h"
 #include "train/batch_feed.h"
+#include "train/feeds.h"
 #include "train/parse_share.h"
 
 namespace shardrec::cli {
@@ -54,8 +61,8 @@ std::string made_header(char separator) {
   return line;
 }
 
-// Three files: tabs; commas with a header and a column of text, some of it longer than all lines that are read
-// ahead; tabs in gzip format. `broken`: rows that are no click.
+// Three files: tabs; commas with a header and a column of text, some of it so long that two such lines exceed
+// CriteoLines::kBytes; tabs in gzip format. `broken`: rows that are no click.
 MadeLog made_log(int64_t rows, const std::function<bool(int64_t)>& broken) {
   MadeLog log{.texts = std::vector<std::string>(3), .names = {"a.tsv", "b.csv", "c.gz"}};
   log.texts[1] = made_header(',') + ",text\r\n";
@@ -287,6 +294,31 @@ TEST(ParsedOnThreads, AFileThatEndsInTheMiddleOrIsGoneIsNamedBehindTheRowsBefore
   }
 }
 
+TEST(ParsedOnThreads, TheFractionNeverFallsNotEvenBeforeAnError) {
+  const test::Scratch scratch;
+  const MadeLog made = made_log(kRowsOfLog, [](int64_t) { return false; });
+  const std::vector<std::string> paths = write_log(scratch, made);
+  const std::string whole = test::read_file(paths[2]);
+  scratch.write("c.gz", whole.substr(0, whole.size() / 2));
+  const auto log = open_criteo({.paths = paths, .seed = 3, .rows_per_table = 50});
+  for (const int count : kThreadCounts) {
+    std::unique_ptr<Pass> pass;
+    ParseThreads threads(count);
+    pass = log->open(Split::kTrain, threads);
+    Rows rows;
+    double before = 0;
+    const auto read_on = [&] {
+      while (pass->read(rows, 1)) {
+        ASSERT_GE(pass->fraction(), before) << count << " threads, row " << rows.lines.back().row;
+        before = pass->fraction();
+      }
+    };
+    EXPECT_THROW(read_on(), UserError);
+    EXPECT_GE(pass->fraction(), before);
+    EXPECT_GT(before, 0.5);
+  }
+}
+
 TEST(ParsedOnThreads, SlicesArePackedAsRanksPackThem) {
   const test::Scratch scratch;
   const MadeLog made = made_log(900, [](int64_t) { return false; });
@@ -333,6 +365,34 @@ TEST(ParsedOnThreads, SlicesArePackedAsRanksPackThem) {
   }
 }
 
+TEST(ParsedOnThreads, SamplesAreKeptWhereTheirPredictionsAreWritten) {
+  const test::Scratch scratch;
+  const MadeLog made = made_log(900, [](int64_t) { return false; });
+  const auto log = open_criteo({.paths = write_log(scratch, made), .rows_per_table = 50});
+  TrainOptions options;
+  options.ranks = 2;
+  options.ranks_per_node = 2;
+  options.batch = 64;
+  options.parse_threads = 3;
+  const auto kept = [&](int rank) {
+    Feeds feeds(*log, options);
+    BatchFeed::Reader reader(feeds.test(rank), 0);
+    const auto batch = reader.next();
+    EXPECT_GT(batch->size, 0);
+    EXPECT_FALSE(batch->packed.empty());
+    return batch->samples.size() > 0;
+  };
+  for (const char* engine : {"local", "gloo"}) {
+    options.engine = engine;
+    options.output = "";
+    EXPECT_FALSE(kept(0)) << engine;
+    options.output = "predictions";
+    EXPECT_TRUE(kept(0)) << engine;
+    // Threads share the feed, in which rank 0 finds the samples of all.
+    EXPECT_EQ(kept(1), options.engine == "local") << engine;
+  }
+}
+
 TEST(ParsedOnThreads, AFeedThatNobodyReadsOnEnds) {
   const test::Scratch scratch;
   const MadeLog made = made_log(kRowsOfLog, [](int64_t) { return false; });
@@ -366,6 +426,42 @@ TEST(ParseThreads, DoEachJobOnceInAnyNumber) {
       }
     }
     for (const auto& job : jobs) EXPECT_EQ(job->runs, 1);
+  }
+}
+
+// The calling thread waits in one of the jobs: a worker has to do the other.
+TEST(ParseThreads, AWorkerDoesAJobWhileTheCallingThreadDoesAnother) {
+  struct Meeting {
+    // False: nobody else came before the deadline.
+    bool attend() {
+      std::unique_lock lock(mutex);
+      ++present;
+      changed.notify_all();
+      return changed.wait_for(lock, std::chrono::seconds(60), [this] { return present == 2; });
+    }
+    std::mutex mutex;
+    std::condition_variable changed;
+    int present = 0;
+  };
+  class Job final : public ParseJob {
+   public:
+    explicit Job(Meeting& meeting) : meeting_(meeting) {}
+    void run() noexcept override { met = meeting_.attend(); }
+    bool met = false;
+
+   private:
+    Meeting& meeting_;
+  };
+  ParseThreads threads(2);
+  for (const ParseStage stage : {ParseStage::kBatch, ParseStage::kLines}) {
+    // The worker sleeps before the second round: it has to be woken.
+    for (int round = 0; round < 2; ++round) {
+      Meeting meeting;
+      const std::array jobs{std::make_shared<Job>(meeting), std::make_shared<Job>(meeting)};
+      for (const auto& job : jobs) threads.begin(job, stage);
+      for (const auto& job : jobs) threads.finish(*job, stage);
+      for (const auto& job : jobs) ASSERT_TRUE(job->met) << "round " << round;
+    }
   }
 }
 
@@ -408,6 +504,32 @@ TEST(ParseShare, IsWhatRanksLeaveOfTheProcessors) {
   EXPECT_EQ(parse_threads(options, [] { return 256; }), 16);
   options.parse_threads = 40;
   EXPECT_EQ(parse_threads(options, two), 40);
+}
+
+TEST(ParseShare, RanksOfSeveralNodesCountAsRanksOfThisMachine) {
+  TrainOptions options;
+  options.engine = "gloo";
+  options.ranks = 4;
+  options.ranks_per_node = 2;
+  options.threads = 4;
+  EXPECT_EQ(parse_threads(options, sixteen), 1);
+  options.threads = 2;
+  EXPECT_EQ(parse_threads(options, sixteen), 2);
+  options.engine = "local";
+  EXPECT_EQ(parse_threads(options, sixteen), 8);
+}
+
+int nobody() {
+  ADD_FAILURE() << "the library looks for devices to count processors";
+  return 16;
+}
+
+TEST(ParseShare, ProcessorsAreNotCountedWhereTheyMakeNoDifference) {
+  TrainOptions options;
+  EXPECT_EQ(parse_threads(options, nobody), 1);  // ranks take all
+  options.threads = 3;
+  options.parse_threads = 5;
+  EXPECT_EQ(parse_threads(options, nobody), 5);
 }
 
 TEST(ParsedOnThreads, TrainAndItsPredictionsAreThoseOfOneThread) {

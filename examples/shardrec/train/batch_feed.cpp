@@ -183,6 +183,11 @@ bool BatchFeed::cut_short() const {
   return cut_short_;
 }
 
+size_t BatchFeed::queue_room(size_t workers) const {
+  const auto batches_of_block = static_cast<size_t>(kShuffleBlock / options_.batch);
+  return kQueue + std::min(workers, std::max<size_t>(batches_of_block, 1));
+}
+
 bool BatchFeed::push(std::vector<Part>&& parts, double fraction, Reading& reading) {
   auto cut = std::make_shared<CutBatch>(*this);
   cut->parts = std::move(parts);
@@ -195,7 +200,8 @@ bool BatchFeed::push(std::vector<Part>&& parts, double fraction, Reading& readin
   const auto workers = static_cast<size_t>(reading.threads.count() - 1);
   if (workers == 0) cut->run();
   std::unique_lock lock(mutex_);
-  const auto room = [&] { return queue_.size() < kQueue + workers || all_gone(); };
+  const size_t most = queue_room(workers);
+  const auto room = [&] { return queue_.size() < most || all_gone(); };
   while (!room()) {
     lock.unlock();
     bool worked = true;

@@ -5,8 +5,8 @@
 // batch of a pass may be short. Test samples keep their order. Every reader gets every batch, in
 // order, and takes its slice, so that the number of ranks changes nothing. Rows become samples
 // when their batch is cut; a feed of one rank makes only those of its slice. The queue holds kQueue
-// batches, and one more for each further thread that parses; while it is full, the next block is read,
-// at a lower priority than the ranks have. An interrupt ends the feed for all readers behind the same
+// batches, and one more for each further thread that parses, as long as these are no more rows than a
+// block (but at least one); while it is full, the next block is read, at a lower priority than the ranks have. An interrupt ends the feed for all readers behind the same
 // batch.
 //
 // With several threads, lines are checked, and batches are cut and packed, beside the reader thread, which
@@ -84,7 +84,8 @@ class BatchFeed {
 
  private:
   static constexpr int64_t kGone = INT64_MAX;
-  // Rows that are read between two looks at the queue: less than a millisecond.
+  // Rows that are read between two looks at the queue: less than a millisecond, but the first read also fills the
+  // ring of lines that are read ahead.
   static constexpr int64_t kReadAtOnce = 512;
 
   // Rows of a batch that lie in one block.
@@ -100,7 +101,8 @@ class BatchFeed {
     BatchFeed& feed;
     std::vector<Part> parts;
     GlobalBatch batch;
-    bool ready = false;        // with the feed's mutex held; likewise error
+    // ready and error: guarded by the feed's mutex.
+    bool ready = false;
     std::exception_ptr error;  // what cutting it ended with
   };
 
@@ -123,6 +125,8 @@ class BatchFeed {
   void cut(const std::vector<Part>& parts, GlobalBatch& batch) const;
   void pack_slices(GlobalBatch& batch) const;
   bool stop_on_interrupt();
+  // Batches that the queue has room for.
+  [[nodiscard]] size_t queue_room(size_t workers) const;
   // False: nobody wants more.
   bool push(std::vector<Part>&& parts, double fraction, Reading& reading);
   std::shared_ptr<const GlobalBatch> next(int reader);

@@ -16,6 +16,8 @@ BatchFeed& Feeds::at(size_t index, int rank, Split split, int epoch, int64_t ski
   if (feeds_[index] == nullptr) {
     const bool shared = !in_processes(options_.engine);
     const bool predicts = split == Split::kTest && !options_.output.empty();
+    // Rank 0 writes the predictions of all.
+    const bool writes = predicts && rank == 0;
     const int64_t batch =
         split == Split::kTest ? RankTrainer::test_batch(options_) : options_.batch;
     FeedOptions feed{.split = split,
@@ -28,9 +30,7 @@ BatchFeed& Feeds::at(size_t index, int rank, Split split, int epoch, int64_t ski
                      .ranks = options_.ranks,
                      .unit = RankTrainer::unit(split),
                      .threads = threads_,
-                     .keeps_samples = predicts};
-    // Rank 0 writes the predictions of all.
-    const bool writes = predicts && rank == 0;
+                     .keeps_samples = shared ? predicts : writes};
     if (!shared && !writes) feed.rank = rank;
     feeds_[index] = std::make_unique<BatchFeed>(log_, feed);
   }

@@ -16,10 +16,8 @@ constexpr int kMostThreads = 16;
 int parse_threads(const TrainOptions& options, int (*processors)()) {
   if (options.parse_threads > 0) return options.parse_threads;
   if (!options.layers_on_device && options.threads == 0) return 1;
-  const bool processes = in_processes(options.engine);
-  const int ranks = processes ? options.ranks_per_node : options.ranks;
-  const int idle = processors() - ranks * (options.layers_on_device ? 1 : options.threads);
-  return std::clamp(processes ? idle / ranks : idle, 1, kMostThreads);
+  const int idle = processors() - options.ranks * (options.layers_on_device ? 1 : options.threads);
+  return std::clamp(in_processes(options.engine) ? idle / options.ranks : idle, 1, kMostThreads);
 }
 
 }  // namespace shardrec::cli

@@ -7,8 +7,10 @@
 namespace shardrec::cli {
 
 // Threads of this process that read and parse. The ranks take all processors that they may use where they train on
-// the CPU (--threads: so many each), and one each where layers and tables are on devices; reading has the rest.
-// processors: is asked only where that is needed, because the library looks for devices then.
+// the CPU (with --threads N each rank takes N), and one each where layers and tables are on devices; reading has the
+// rest. All ranks count as ranks of this machine, because several nodes of --ranks-per-node may be on one: if the
+// ranks are on several machines, --parse-threads can give more.
+// processors: is called only if the answer depends on it, because the library looks for devices then.
 int parse_threads(const TrainOptions& options, int (*processors)() = usable_processors);
 
 }  // namespace shardrec::cli
