@@ -40,11 +40,13 @@ class FailedGroup : public ::testing::TestWithParam<std::tuple<FailsIn, int>> {
 // Rank 1 waits for rank 0, or rank 3 for rank 2, which hears of rank 0's failure in its next call. The other rank of their
 // group has sent its gradients, and does no more before the wait is over: it tells nobody of anything.
 TEST_P(FailedGroup, IsToldToTheGroupsThatWaitForItInBackward) {
-  const auto [call, waiting] = GetParam();
+  const FailsIn call = std::get<0>(GetParam());
+  const int waiting = std::get<1>(GetParam());
   std::latch failed(1);
+  std::latch sent(1);
   std::latch told(1);
   std::latch over(kRanks);  // until then nothing is destroyed
-  run_ranks(kRanks, 2, [&, call = call, waiting = waiting](int rank, shardrec_comm* comm) {
+  run_ranks(kRanks, 2, [&](int rank, shardrec_comm* comm) {
     SR_EXPECT_OK(
         shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, rank == 0 ? kShort : kLong));
     Arrangement setup;
@@ -64,8 +66,11 @@ TEST_P(FailedGroup, IsToldToTheGroupsThatWaitForItInBackward) {
       EXPECT_NE(one.prepare_step(rank, 1), SHARDREC_OK);
     } else {
       SR_EXPECT_OK(one.prepare_step(rank, 1));
-      if (rank != waiting) {
+      if (rank == waiting) {
+        sent.wait();
+      } else {
         SR_EXPECT_OK(shardrec_lookup_send_gradients(one.lookup(), SHARDREC_UPDATE_APPLY));
+        sent.count_down();
         told.wait();
       }
       EXPECT_EQ(shardrec_lookup_backward(one.lookup(), SHARDREC_UPDATE_APPLY), SHARDREC_PEER_FAILED)
