@@ -1,7 +1,7 @@
 // A caller's tensors in the host's memory, on their way to a back end that does not reach it (Backend::reaches_host):
 // they are copied into pinned memory, and from there to the memory of the back end, beside the operations that were called
-// before. Nobody waits for those, but for what read the tensors that were sent before; where the host has to know what is in the
-// tensors, it waits for these copies.
+// before. Nobody waits for those, but for what read the tensors that were sent before; where the host has to know what is
+// in the tensors, it waits for these copies.
 //
 // Thread rule: that of the back end, which outlives it.
 #pragma once

@@ -41,7 +41,8 @@ class CheckedBatch {
                compute::Backend& backend);
   compute::BatchLengths unread_lengths() { return {unread_, checked_, ids_}; }
   // RoutingOperations::count_batch() of the batch, which is open. Of values and lengths in the host's memory, waits for no
-  // operation but those that were called before the batch before had begun. False also of a batch without bags, which has nothing to be counted.
+  // operation but those that were called before the batch before had begun. False also of a batch without bags, which has
+  // nothing to be counted.
   bool count(std::span<compute::RoutedIds> features, std::span<compute::CheckedIds> checked,
              std::span<compute::BlockCount> counts, compute::Backend& backend);
   // The staging that counted the batch and deduplicates its messages. Null if the back end does both.
