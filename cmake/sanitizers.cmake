@@ -1,5 +1,5 @@
-# What builds with sanitizers (SHARDREC_SANITIZE) and fuzz targets (SHARDREC_FUZZ) differ in. Included once the
-# library's own sources are known.
+# What builds with sanitizers (SHARDREC_SANITIZE) and fuzz targets (SHARDREC_FUZZ) differ in, and how a folder's files are
+# compiled as one. Included once the library's own sources are known.
 if(SHARDREC_SANITIZE)
   target_compile_options(shardrec_flags INTERFACE
     -fsanitize=${SHARDREC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

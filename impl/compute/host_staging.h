@@ -28,7 +28,8 @@ class HostStaging {
   // The tensors have been read when the call returns, and operations that are called from now on find them, up to
   // release(). Throws OUT_OF_MEMORY, DEVICE_ERROR.
   virtual void send(std::span<StagedTensor> tensors) = 0;
-  // The operations that read the tensors have been called: what is sent next comes to the same place behind them.
+  // The operations that read the tensors have been called: what is sent next comes to the same place behind them. Does
+  // nothing where nothing was sent since the call before.
   virtual void release() = 0;
 
   // RoutingOperations::count_batch() of ids and lengths that were sent, and sort_samples() of numbers that were. What the

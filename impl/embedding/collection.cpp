@@ -180,8 +180,8 @@ void Collection::check_before(const char* call) const {
   require_whole();
   try {
     communicator_->check_before(call);
-  } catch (
-      ...) {  // the ranks with the same boxes are in other sharding groups, which live and wait
+  } catch (...) {
+    // The ranks with the same boxes are in other sharding groups, which live and wait.
     if (replicas_ != nullptr) replicas_->give_up(call);
     throw;
   }

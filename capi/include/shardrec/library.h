@@ -14,8 +14,9 @@ extern "C" {
 SHARDREC_API int32_t shardrec_api_version(void);
 
 /* What this library can do on this machine, as JSON:
- *   "version", "api_version"   integer: 1; SHARDREC_API_VERSION of the library
+ *   "version"            integer: 1
  *   "library_version"    text: "0.2.0"
+ *   "api_version"        integer: SHARDREC_API_VERSION of the library
  *   "processors"         integer >= 1: that the calling thread may run on, at most the cgroup quota, rounded down. Since 0.2
  *   "engines"            array of texts: "local", and those whose plug-ins are installed; "nccl" where
  *                        NVIDIA's library is, too

@@ -17,8 +17,7 @@ void run_bench_seconds(Comm& comm, int rank, double seconds, const std::function
 // ranks, of which rank 0 prints a line. The ranks wait for the input without a deadline.
 void serve_bench_rounds(Comm& comm, int rank, const std::function<void(int64_t steps)>& round);
 
-// Threads of each rank where the command line names none: its part of
-// usable_processors(). Not collective.
+// Threads of each rank where the command line names none: its part of usable_processors(). Not collective.
 int bench_threads(int ranks);
 
 }  // namespace shardrec::cli

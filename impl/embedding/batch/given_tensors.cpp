@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
 
 #include "core/tensor.h"
 
@@ -24,7 +23,6 @@ void GivenTensors::read(const std::array<const shardrec_tensor*, kMost>& tensors
   if (copies == 0) return;
   if (staging_ == nullptr) staging_ = backend.make_host_staging();
   staging_->send(std::span(staged).first(copies));
-  is_sent_ = true;
   const compute::StagedTensor* next = staged.data();
   for (size_t t = 0; t < kMost; ++t) {
     if (is_copied_[t]) elements_[t] = (next++)->there;
@@ -32,7 +30,7 @@ void GivenTensors::read(const std::array<const shardrec_tensor*, kMost>& tensors
 }
 
 void GivenTensors::release() {
-  if (std::exchange(is_sent_, false)) staging_->release();
+  if (staging_ != nullptr) staging_->release();
 }
 
 compute::HostStaging* GivenTensors::staging_of(std::initializer_list<Given> which) const {

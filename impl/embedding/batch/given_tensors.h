@@ -1,6 +1,6 @@
 // The tensors of a caller's batch as operations reach them: where they lie, or copied where they lie in the host's memory
-// and operations do not reach that (compute::HostStaging). The host waits for no operation but
-// those that were called before the batch before had been read, and has read the host's tensors when read() returns.
+// and operations do not reach that (compute::HostStaging). The host waits for no operation but those
+// that were called before the batch before had been read, and has read the host's tensors when read() returns.
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -35,7 +35,6 @@ class GivenTensors {
 
  private:
   std::shared_ptr<compute::HostStaging> staging_;  // null: nothing had to be copied so far
-  bool is_sent_ = false;                           // the batch was sent and not released yet
   std::array<const void*, kMost> elements_{};
   std::array<bool, kMost> is_copied_{};
 };

@@ -55,7 +55,7 @@ PinnedStaging::PinnedStaging(std::shared_ptr<Stream> copies, std::shared_ptr<Str
 PinnedStaging::~PinnedStaging() {
   try {
     wait_for_copies();
-    if (is_sent_) release();  // its batch has failed since
+    release();  // a batch that was sent may have failed since
     copies_->follow(read_);
   } catch (const core::Error&) {  // the device has failed: nothing is read any more
     return;
@@ -90,6 +90,7 @@ void PinnedStaging::send(std::span<StagedTensor> tensors) {
 }
 
 void PinnedStaging::release() {
+  if (!is_sent_) return;
   read_.record(*operations_);
   is_sent_ = false;
 }
