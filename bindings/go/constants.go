@@ -1023,6 +1023,9 @@ const (
 	// OptionMaxNorm is SHARDREC_OPTION_MAX_NORM: f64, > 0: a row that was updated is scaled down to this norm
 	// where it is above; 0 (default): off; kind OPTIMIZER.
 	OptionMaxNorm Option = 111
+	// OptionMomentumScale is SHARDREC_OPTION_MOMENTUM_SCALE: f64 in [1, 65536]; ROWWISE_ADAGRAD on a mesh
+	// (model.h); default 1: off; kind OPTIMIZER.
+	OptionMomentumScale Option = 112
 	// OptionDtype is SHARDREC_OPTION_DTYPE: i64, [Dtype]: FLOAT32 (default), FLOAT16, BFLOAT16.
 	OptionDtype Option = 200
 	// OptionInit is SHARDREC_OPTION_INIT: i64, [Init]; default UNIFORM.
@@ -1268,6 +1271,8 @@ func (v Option) String() string {
 		return "eta"
 	case OptionMaxNorm:
 		return "max_norm"
+	case OptionMomentumScale:
+		return "momentum_scale"
 	case OptionDtype:
 		return "dtype"
 	case OptionInit:

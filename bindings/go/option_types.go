@@ -102,6 +102,13 @@ func (o *OptimizerOptions) MaxNorm(value float64) *OptimizerOptions {
 	return o
 }
 
+// MomentumScale sets MOMENTUM_SCALE: in [1, 65536]; ROWWISE_ADAGRAD on a mesh (model.h); default 1: off; kind
+// OPTIMIZER.
+func (o *OptimizerOptions) MomentumScale(value float64) *OptimizerOptions {
+	o.set(OptionMomentumScale, value)
+	return o
+}
+
 // TableOptions are options of a table. Unset ones, and all of nil, have their defaults.
 type TableOptions struct{ settings }
 

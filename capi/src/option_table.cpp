@@ -171,6 +171,7 @@ bool any_real(double) { return true; }
 bool not_negative(double value) { return value >= 0; }
 bool positive(double value) { return value > 0; }
 bool below_one(double value) { return value >= 0 && value < 1; }
+bool a_scale(double value) { return value >= 1 && value <= 65536; }
 bool is_loss_scale(double value) { return dense::is_loss_scale(value); }
 bool is_silence(double value) { return comm::rendezvous::is_silence(value); }
 bool any_text(std::string_view) { return true; }
@@ -269,6 +270,7 @@ constexpr const char* kFinite = "a finite number";
 constexpr const char* kFiniteNotNegative = "a finite number, 0 or more,";
 constexpr const char* kFinitePositive = "a finite number above 0";
 constexpr const char* kBelowOne = "a number in [0, 1)";
+constexpr const char* kScale = "a number in [1, 65536]";
 constexpr const char* kSwitch = "0 or 1";
 constexpr const char* kPositive = "an integer of at least 1";
 constexpr const char* kAnyText = "a text";
@@ -289,6 +291,7 @@ constexpr std::array kRows = {
     real(KEY(MOMENTUM), kOptimizer, kBelowOne, below_one, 0.9),
     real(KEY(ETA), kTableOptimizer, kFiniteNotNegative, not_negative, 0.001),
     real(KEY(MAX_NORM), kTableOptimizer, kFiniteNotNegative, not_negative, 0.0),
+    real(KEY(MOMENTUM_SCALE), kTableOptimizer, kScale, a_scale, 1.0),
     choice(KEY(DTYPE), kTable, kChoicesOf<shardrec_dtype>, SHARDREC_FLOAT32),
     choice(KEY(INIT), kTable, kChoicesOf<shardrec_init>, SHARDREC_INIT_UNIFORM),
     real(KEY(INIT_MIN), kTable, kFinite, any_real, std::nullopt),

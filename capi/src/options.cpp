@@ -231,6 +231,7 @@ plan::Optimizer optimizer_from(const Options& options) {
       .momentum = has_momentum ? options.f64(SHARDREC_OPTION_MOMENTUM) : 0,
       .eta = of_tables ? options.f64(SHARDREC_OPTION_ETA) : 0,
       .max_norm = of_tables ? options.f64(SHARDREC_OPTION_MAX_NORM) : 0,
+      .momentum_scale = of_tables ? options.f64(SHARDREC_OPTION_MOMENTUM_SCALE) : 1,
       .row_statistics = options.choice<shardrec_row_statistics>(SHARDREC_OPTION_ROW_STATISTICS),
   };
 }

@@ -128,11 +128,12 @@ TEST(Hpp, EveryOptionHasASetterOfItsKind) {
   };
   shardrec::OptimizerOptions of_tables;
   optimizer(of_tables);
-  of_tables.row_statistics("shard").momentum(0.5).eta(0.25).max_norm(3);
+  of_tables.row_statistics("shard").momentum(0.5).eta(0.25).max_norm(3).momentum_scale(2);
   EXPECT_EQ(of_tables.i64(SHARDREC_OPTION_ROW_STATISTICS), SHARDREC_ROW_STATISTICS_SHARD);
   EXPECT_EQ(of_tables.f64(SHARDREC_OPTION_MOMENTUM), 0.5);
   EXPECT_EQ(of_tables.f64(SHARDREC_OPTION_ETA), 0.25);
   EXPECT_EQ(of_tables.f64(SHARDREC_OPTION_MAX_NORM), 3);
+  EXPECT_EQ(of_tables.f64(SHARDREC_OPTION_MOMENTUM_SCALE), 2);
   shardrec::MlpOptions layers;
   optimizer(layers);
   layers.seed(7).threads(2).accumulate_gradients(true);

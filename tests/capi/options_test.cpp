@@ -50,6 +50,7 @@ const std::vector<Key>& keys() {
       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
   const std::vector<double> not_a_size = {-1e-300, -1, kInfinity, -kInfinity, kNan};
   const std::vector<double> not_below_one = {-0.1, 1, 2, kInfinity, kNan};
+  const std::vector<double> not_a_scale = {-1, 0, 0.999, 65536.5, kInfinity, kNan};
   const std::vector<double> not_finite = {kInfinity, -kInfinity, kNan};
   const std::vector<double> not_a_switch = {-1, 2, 1e9};
   const std::vector<const char*> no_number = {"", "x", "1x", " 1", "1 ", "0,5", "--1", "+-1"};
@@ -87,6 +88,7 @@ const std::vector<Key>& keys() {
       {KEY(MOMENTUM), optimizer, Type::kReal, "0.9", {"0", "0.5"}, not_below_one, no_number},
       {KEY(ETA), of_tables, Type::kReal, "0.001", {"0", "1", "1e-300"}, not_a_size, no_number},
       {KEY(MAX_NORM), of_tables, Type::kReal, "0", {"0", "2.5"}, not_a_size, no_number},
+      {KEY(MOMENTUM_SCALE), of_tables, Type::kReal, "1", {"1", "65536"}, not_a_scale, no_number},
       {KEY(DTYPE),
        table,
        Type::kInteger,

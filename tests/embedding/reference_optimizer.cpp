@@ -73,7 +73,7 @@ void reference_step(const OptimizerSpec& o, int64_t update, const ReferenceRow& 
     case SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD: {
       const double h = row.states[0][0] + norm(e) * norm(e) / static_cast<double>(n);
       std::fill(row.states[0].begin(), row.states[0].end(), h);
-      const double rate = lr / (std::sqrt(h) + o.eps);
+      const double rate = lr / (std::sqrt(h / o.momentum_scale) + o.eps);
       for (size_t c = 0; c < n; ++c) w[c] = (l2 ? 1 - rate * decay : keep) * w[c] - rate * g[c];
       break;
     }

@@ -34,6 +34,7 @@ shardrec_options* optimizer_options(const OptimizerSpec& o) {
   set(SHARDREC_OPTION_MOMENTUM, o.momentum);
   set(SHARDREC_OPTION_ETA, o.eta);
   set(SHARDREC_OPTION_MAX_NORM, o.max_norm);
+  set(SHARDREC_OPTION_MOMENTUM_SCALE, o.momentum_scale);
   return options;
 }
 

@@ -25,6 +25,7 @@ struct OptimizerSpec {
   double momentum = 0.9;
   double eta = 0.1;
   double max_norm = 0;
+  double momentum_scale = 1;
   bool shard_statistics = false;
 
   // Does an update need sums over the row?

@@ -24,6 +24,9 @@ OptimizerSpec random_optimizer(std::mt19937_64& random, shardrec_optimizer kind)
   optimizer.learning_rate = kind == SHARDREC_OPTIMIZER_LARS_SGD ? 0.5 : 0.05;
   optimizer.max_gradient = random() % 3 == 0 ? 0.4 : 0;
   optimizer.max_norm = random() % 3 == 0 ? 0.6 : 0;
+  if (kind == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD && optimizer.max_norm > 0) {
+    optimizer.momentum_scale = 4;
+  }
   return optimizer;
 }
 

@@ -48,6 +48,7 @@ Model rich() {
                         .momentum = 0.125,
                         .eta = 2,
                         .max_norm = 3,
+                        .momentum_scale = 1.5,
                         .row_statistics = SHARDREC_ROW_STATISTICS_SHARD});
   return model;
 }
@@ -210,6 +211,7 @@ TEST(ModelFingerprint, DiffersWhenAnythingDiffers) {
   add([](Model& m) { m.optimizer.momentum = 0; });
   add([](Model& m) { m.optimizer.eta = 0; });
   add([](Model& m) { m.optimizer.max_norm = 0; });
+  add([](Model& m) { m.optimizer.momentum_scale = 1; });
   add([](Model& m) { m.tables[1].optimizer.reset(); });
   add([](Model& m) { m.tables[0].optimizer = m.optimizer; });
   add([](Model& m) { m.tables[1].optimizer->momentum = 0; });

@@ -65,7 +65,7 @@ class ModelDifferences {
 
   void add_optimizer(const std::string& of, Optimizer& fields) {
     auto& [kind, learning_rate, eps, weight_decay, weight_decay_mode, max_gradient, beta1, beta2,
-           momentum, eta, max_norm, row_statistics] = fields;
+           momentum, eta, max_norm, momentum_scale, row_statistics] = fields;
     change("the optimizer" + of, kind, SHARDREC_OPTIMIZER_SGD);
     change("the learning rate" + of, learning_rate, 0.5);
     change("eps" + of, eps, 0.5);
@@ -77,6 +77,7 @@ class ModelDifferences {
     change("the momentum" + of, momentum, 0.5);
     change("eta" + of, eta, 0.5);
     change("the largest norm" + of, max_norm, 0.5);
+    change("the momentum scale" + of, momentum_scale, 2.0);
     change("row_statistics" + of, row_statistics, SHARDREC_ROW_STATISTICS_SHARD);
   }
 

@@ -195,7 +195,7 @@ TEST(SetOptimizer, RefusesNumbersOutOfRangeAndLeavesTheModelAlone) {
   Model model;
   set_optimizer(model, {.kind = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, .learning_rate = 0});
   const Model before = model;
-  std::vector<Optimizer> bad(19);
+  std::vector<Optimizer> bad(21);
   bad[0].kind = static_cast<shardrec_optimizer>(0);
   bad[1].learning_rate = -0.1;
   bad[2].learning_rate = kNan;
@@ -215,9 +215,23 @@ TEST(SetOptimizer, RefusesNumbersOutOfRangeAndLeavesTheModelAlone) {
   bad[16].eta = kInfinity;
   bad[17].max_norm = -1;
   bad[18].kind = static_cast<shardrec_optimizer>(10);
+  bad[19].momentum_scale = 0.5;
+  bad[20].momentum_scale = kNan;
   for (size_t i = 0; i < bad.size(); ++i) {
     EXPECT_EQ(status_of([&] { set_optimizer(model, bad[i]); }), SHARDREC_INVALID_ARGUMENT) << i;
   }
+  EXPECT_EQ(model, before);
+}
+
+TEST(SetOptimizer, TakesAMomentumScaleForRowwiseAdagradOnly) {
+  Model model;
+  set_optimizer(model, {.kind = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, .momentum_scale = 65536});
+  EXPECT_EQ(model.optimizer.momentum_scale, 65536);
+  const Model before = model;
+  EXPECT_EQ(status_of([&] {
+              set_optimizer(model, {.kind = SHARDREC_OPTIMIZER_ADAGRAD, .momentum_scale = 2});
+            }),
+            SHARDREC_UNSUPPORTED);
   EXPECT_EQ(model, before);
 }
 

@@ -64,9 +64,9 @@ SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, i
  * * g
  *   ADAGRAD          h += e^2, e = g (+ lam * w for L2); w = c * w - lr * e / (sqrt(h) + eps);
  *                    c = 1, 1 - lr * lam (DECOUPLE). h: "sum" (Duchi et al. 2011)
- *   ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam * w for L2); r = lr / (sqrt(h) + eps);
+ *   ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam * w for L2); r = lr / (sqrt(h / s) + eps);
  *                    w = c * w - r * g; c = 1, 1 - r * lam (L2), 1 - lr * lam (DECOUPLE). h: "sum", one
- *                    a row (as in FBGEMM)
+ *                    a row (as in FBGEMM); s: MOMENTUM_SCALE
  *   ADAM             m = b1 * m + (1 - b1) * g; v = b2 * v + (1 - b2) * g^2; M = m / (1 - b1^k);
  *                    V = v / (1 - b2^k); w -= lr * (M / (sqrt(V) + eps) + lam * w). m: "exp_avg",
  *                    v: "exp_avg_sq" (Kingma and Ba 2015; decay of Loshchilov and Hutter 2019)
@@ -82,7 +82,11 @@ SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, i
  * UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
  * after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
  * that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
- * are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, UNSUPPORTED.
+ * are float32. MOMENTUM_SCALE: of R replicas on a mesh, each sees gradients that are divided by the size of its
+ * sharding group, not by W, so that h of a row that few samples touch grows R times as fast as on one group of W
+ * ranks, and steps shrink by sqrt(R); s = R takes that back (2D sparse parallelism, arXiv 2508.03854). A
+ * row that all samples touch needs none: s between 1 and R, by table. Above 1 with another optimizer:
+ * UNSUPPORTED. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, UNSUPPORTED.
  * Since 0.2. */
 SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model, int32_t table,
                                                           SHARDREC_OPTIONS(OPTIMIZER)
@@ -154,6 +158,7 @@ SHARDREC_API shardrec_status shardrec_model_feature(const shardrec_model *model,
  *   "optimizer.weight_decay_mode"   text
  *   "optimizer.max_gradient", "optimizer.beta1", "optimizer.beta2"          number
  *   "optimizer.momentum", "optimizer.eta", "optimizer.max_norm"             number
+ *   "optimizer.momentum_scale"      optional number: left out where it is 1
  *   "optimizer.row_statistics"      text
  *   "tables[].name"                 text
  *   "tables[].rows", "tables[].dim"                                         integer

@@ -252,6 +252,8 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_ETA = 110,            /* f64, finite, >= 0; LARS; default 0.001; kind OPTIMIZER */
   SHARDREC_OPTION_MAX_NORM = 111, /* f64, > 0: a row that was updated is scaled down to this norm where
                                      it is above; 0 (default): off; kind OPTIMIZER */
+  SHARDREC_OPTION_MOMENTUM_SCALE = 112, /* f64 in [1, 65536]; ROWWISE_ADAGRAD on a mesh (model.h); default
+                                           1: off; kind OPTIMIZER */
   /* Table. */
   SHARDREC_OPTION_DTYPE = 200,    /* i64, shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16 */
   SHARDREC_OPTION_INIT = 201,     /* i64, shardrec_init; default UNIFORM */

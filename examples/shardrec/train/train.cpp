@@ -65,7 +65,8 @@ Model make_model(const TrainOptions& options, const Schema& schema) {
   model.set_optimizer(OptimizerOptions()
                           .optimizer(options.optimizer)
                           .learning_rate(options.learning_rate)
-                          .eps(options.eps));
+                          .eps(options.eps)
+                          .momentum_scale(options.momentum_scale));
   return model;
 }
 

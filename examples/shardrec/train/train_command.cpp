@@ -149,6 +149,12 @@ void add_optimizer_options(CLI::App* command, TrainOptions& o) {
       ->add_option("--eps", o.eps, "Of the tables' optimizer; default: criteo 1e-8, movielens 1e-3")
       ->check(CLI::NonNegativeNumber);
   command
+      ->add_option("--momentum-scale", o.momentum_scale,
+                   "Of rowwise_adagrad with --sharding-group-size: divides its sums of squares; up "
+                   "to the number of replicas")
+      ->check(CLI::Range(1.0, 65536.0))
+      ->capture_default_str();
+  command
       ->add_option("--dense-optimizer", o.dense_optimizer,
                    "sgd, momentum_sgd, adagrad, adam or lamb")
       ->capture_default_str();

@@ -43,6 +43,7 @@ struct TrainOptions {
   std::string dtype = "float32";
   double learning_rate = -1;  // below 0: the format's default; eps likewise
   double eps = -1;
+  double momentum_scale = 1;  // of row-wise AdaGrad
   std::string dense_optimizer = "adam";
   double dense_learning_rate = 1e-3;
   uint64_t seed = 0;

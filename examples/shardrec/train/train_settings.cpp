@@ -74,6 +74,7 @@ void each(Options& o, const Visit& visit) {
   visit("--epochs", o.epochs, Role::kFree);
   visit("--learning-rate", o.learning_rate, Role::kFree);
   visit("--eps", o.eps, Role::kFree);
+  visit("--momentum-scale", o.momentum_scale, Role::kFree);
   visit("--dense-learning-rate", o.dense_learning_rate, Role::kFree);
   visit("--ranks", o.ranks, Role::kFree);
   visit("--ranks-per-node", o.ranks_per_node, Role::kFree);

@@ -134,6 +134,7 @@ class Comparison {
     compare("the momentum" + of, there.momentum, here.momentum);
     compare("eta" + of, there.eta, here.eta);
     compare("the largest norm" + of, there.max_norm, here.max_norm);
+    compare("the momentum scale" + of, there.momentum_scale, here.momentum_scale);
     compare("row_statistics" + of, there.row_statistics, here.row_statistics);
   }
 

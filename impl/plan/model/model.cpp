@@ -84,6 +84,17 @@ void check_number(const char* what, double value, double below) {
   }
 }
 
+void check_momentum_scale(const Optimizer& optimizer) {
+  const double scale = optimizer.momentum_scale;
+  if (!(scale >= 1 && scale <= 65536)) {
+    fail(SHARDREC_INVALID_ARGUMENT, "the optimizer's momentum_scale is not a number in [1, 65536]");
+  }
+  if (scale != 1 && optimizer.kind != SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD) {
+    fail(SHARDREC_UNSUPPORTED, sentence("the optimizer ", name_of(optimizer.kind),
+                                        " has no momentum_scale, which is rowwise_adagrad's"));
+  }
+}
+
 void check_dtype(const Table& table) {
   const bool is_16 = table.dtype == SHARDREC_FLOAT16 || table.dtype == SHARDREC_BFLOAT16;
   if (table.dtype != SHARDREC_FLOAT32 && !is_16) {
@@ -148,6 +159,7 @@ void check_optimizer(const Optimizer& optimizer) {
   check_number("momentum", optimizer.momentum, 1);
   check_number("eta", optimizer.eta, kNoBound);
   check_number("max_norm", optimizer.max_norm, kNoBound);
+  check_momentum_scale(optimizer);
   if (!value_of<shardrec_weight_decay>(name_of(optimizer.weight_decay_mode))) {
     fail(SHARDREC_INVALID_ARGUMENT,
          sentence("the optimizer's weight_decay_mode is unknown; accepted: ",

@@ -26,7 +26,8 @@ struct Optimizer {
   double beta2 = 0.999;
   double momentum = 0.9;
   double eta = 0.001;
-  double max_norm = 0;  // 0: off
+  double max_norm = 0;        // 0: off
+  double momentum_scale = 1;  // 1: off
   shardrec_row_statistics row_statistics = SHARDREC_ROW_STATISTICS_ROW;
 
   bool operator==(const Optimizer&) const = default;

@@ -44,7 +44,7 @@ void at_place(const JsonValue& value, const Step& step) {
 Optimizer read_optimizer(const JsonValue& json) {
   json.expect_keys({"type", "learning_rate", "eps", "weight_decay", "weight_decay_mode",
                     "max_gradient", "beta1", "beta2", "momentum", "eta", "max_norm",
-                    "row_statistics"});
+                    "momentum_scale", "row_statistics"});
   Optimizer optimizer;
   read_enum(json, "type", optimizer.kind);
   read_number(json, "learning_rate", optimizer.learning_rate);
@@ -57,6 +57,7 @@ Optimizer read_optimizer(const JsonValue& json) {
   read_number(json, "momentum", optimizer.momentum);
   read_number(json, "eta", optimizer.eta);
   read_number(json, "max_norm", optimizer.max_norm);
+  read_number(json, "momentum_scale", optimizer.momentum_scale);
   read_enum(json, "row_statistics", optimizer.row_statistics);
   return optimizer;
 }
@@ -74,6 +75,7 @@ void write_optimizer(JsonWriter& json, const Optimizer& optimizer) {
   json.key("momentum").number(optimizer.momentum);
   json.key("eta").number(optimizer.eta);
   json.key("max_norm").number(optimizer.max_norm);
+  if (optimizer.momentum_scale != 1) json.key("momentum_scale").number(optimizer.momentum_scale);
   json.key("row_statistics").text(name_of(optimizer.row_statistics));
   json.end_object();
 }

@@ -44,6 +44,7 @@ compute::OptimizerStep optimizer_step(const Optimizer& optimizer, int64_t number
   step.momentum = static_cast<float>(optimizer.momentum);
   step.eta = static_cast<float>(optimizer.eta);
   step.max_norm = static_cast<float>(optimizer.max_norm);
+  step.momentum_scale = static_cast<float>(optimizer.momentum_scale);
   return step;
 }
 

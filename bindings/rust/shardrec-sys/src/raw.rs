@@ -461,6 +461,8 @@ pub const SHARDREC_OPTION_MOMENTUM: shardrec_option = shardrec_option(109);
 pub const SHARDREC_OPTION_ETA: shardrec_option = shardrec_option(110);
 /// f64, \> 0: a row that was updated is scaled down to this norm where it is above; 0 (default): off; kind OPTIMIZER
 pub const SHARDREC_OPTION_MAX_NORM: shardrec_option = shardrec_option(111);
+/// f64 in \[1, 65536\]; ROWWISE_ADAGRAD on a mesh (model.h); default 1: off; kind OPTIMIZER
+pub const SHARDREC_OPTION_MOMENTUM_SCALE: shardrec_option = shardrec_option(112);
 /// i64, shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16
 pub const SHARDREC_OPTION_DTYPE: shardrec_option = shardrec_option(200);
 /// i64, shardrec_init; default UNIFORM
@@ -1861,9 +1863,9 @@ extern "C" {
     /// \* g
     /// ADAGRAD          h += e^2, e = g (+ lam \* w for L2); w = c \* w - lr \* e / (sqrt(h) + eps);
     ///                  c = 1, 1 - lr \* lam (DECOUPLE). h: "sum" (Duchi et al. 2011)
-    /// ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam \* w for L2); r = lr / (sqrt(h) + eps);
+    /// ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam \* w for L2); r = lr / (sqrt(h / s) + eps);
     ///                  w = c \* w - r \* g; c = 1, 1 - r \* lam (L2), 1 - lr \* lam (DECOUPLE). h: "sum", one
-    ///                  a row (as in FBGEMM)
+    ///                  a row (as in FBGEMM); s: MOMENTUM_SCALE
     /// ADAM             m = b1 \* m + (1 - b1) \* g; v = b2 \* v + (1 - b2) \* g^2; M = m / (1 - b1^k);
     ///                  V = v / (1 - b2^k); w -= lr \* (M / (sqrt(V) + eps) + lam \* w). m: "exp_avg",
     ///                  v: "exp_avg_sq" (Kingma and Ba 2015; decay of Loshchilov and Hutter 2019)
@@ -1879,7 +1881,11 @@ extern "C" {
     /// UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
     /// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows
     /// that no id touched do not change, and a touched row whose gradient is 0 is stepped. Arithmetic and states
-    /// are float32. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, UNSUPPORTED.
+    /// are float32. MOMENTUM_SCALE: of R replicas on a mesh, each sees gradients that are divided by the size of its
+    /// sharding group, not by W, so that h of a row that few samples touch grows R times as fast as on one group of W
+    /// ranks, and steps shrink by sqrt(R); s = R takes that back (2D sparse parallelism, arXiv 2508.03854). A
+    /// row that all samples touch needs none: s between 1 and R, by table. Above 1 with another optimizer:
+    /// UNSUPPORTED. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT, UNSUPPORTED.
     /// Since 0.2.
     pub fn shardrec_model_set_optimizer(model: *mut shardrec_model, table: i32, options: *const shardrec_options) -> shardrec_status;
     /// How many tables and features the model has. out: its struct_size is set; the members that fit in it are
@@ -1905,6 +1911,7 @@ extern "C" {
     /// "optimizer.weight_decay_mode"   text
     /// "optimizer.max_gradient", "optimizer.beta1", "optimizer.beta2"          number
     /// "optimizer.momentum", "optimizer.eta", "optimizer.max_norm"             number
+    /// "optimizer.momentum_scale"      optional number: left out where it is 1
     /// "optimizer.row_statistics"      text
     /// "tables\[\].name"                 text
     /// "tables\[\].rows", "tables\[\].dim"                                         integer

@@ -1313,6 +1313,9 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_MAX_NORM`: f64, \> 0: a row that was updated is scaled down to this norm where it is above; 0
     /// (default): off; kind OPTIMIZER.
     MaxNorm,
+    /// `SHARDREC_OPTION_MOMENTUM_SCALE`: f64 in \[1, 65536\]; ROWWISE_ADAGRAD on a mesh (model.h); default 1: off; kind
+    /// OPTIMIZER.
+    MomentumScale,
     /// `SHARDREC_OPTION_DTYPE`: i64, shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16.
     Dtype,
     /// `SHARDREC_OPTION_INIT`: i64, shardrec_init; default UNIFORM.
@@ -1535,6 +1538,7 @@ impl OptionKey {
             OptionKey::Momentum => sys::SHARDREC_OPTION_MOMENTUM,
             OptionKey::Eta => sys::SHARDREC_OPTION_ETA,
             OptionKey::MaxNorm => sys::SHARDREC_OPTION_MAX_NORM,
+            OptionKey::MomentumScale => sys::SHARDREC_OPTION_MOMENTUM_SCALE,
             OptionKey::Dtype => sys::SHARDREC_OPTION_DTYPE,
             OptionKey::Init => sys::SHARDREC_OPTION_INIT,
             OptionKey::InitMin => sys::SHARDREC_OPTION_INIT_MIN,
@@ -1618,6 +1622,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_MOMENTUM => Some(OptionKey::Momentum),
             sys::SHARDREC_OPTION_ETA => Some(OptionKey::Eta),
             sys::SHARDREC_OPTION_MAX_NORM => Some(OptionKey::MaxNorm),
+            sys::SHARDREC_OPTION_MOMENTUM_SCALE => Some(OptionKey::MomentumScale),
             sys::SHARDREC_OPTION_DTYPE => Some(OptionKey::Dtype),
             sys::SHARDREC_OPTION_INIT => Some(OptionKey::Init),
             sys::SHARDREC_OPTION_INIT_MIN => Some(OptionKey::InitMin),

@@ -119,6 +119,13 @@ impl OptimizerOptions {
         self.0.set(OptionKey::MaxNorm, Value::Real(value.into()));
         self
     }
+
+    /// MOMENTUM_SCALE: in \[1, 65536\]; ROWWISE_ADAGRAD on a mesh (model.h); default 1: off; kind OPTIMIZER.
+    #[must_use]
+    pub fn momentum_scale(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::MomentumScale, Value::Real(value.into()));
+        self
+    }
 }
 
 /// Options of a table. Unset ones have their defaults.

@@ -130,6 +130,9 @@ class OptimizerOptions : public detail::OptimizerOf<OptimizerOptions, SHARDREC_O
   }
   OptimizerOptions &eta(double eta) { return with(SHARDREC_OPTION_ETA, eta); }
   OptimizerOptions &max_norm(double norm) { return with(SHARDREC_OPTION_MAX_NORM, norm); }
+  OptimizerOptions &momentum_scale(double scale) {
+    return with(SHARDREC_OPTION_MOMENTUM_SCALE, scale);
+  }
 };
 
 class TableOptions : public detail::OptionsOf<TableOptions, SHARDREC_OPTIONS_TABLE> {

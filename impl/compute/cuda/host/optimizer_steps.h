@@ -19,7 +19,8 @@ inline shardrec_cuda_optimizer_step on_device(const OptimizerStep& step) {
           .bias2 = step.bias2,
           .momentum = step.momentum,
           .eta = step.eta,
-          .max_norm = step.max_norm};
+          .max_norm = step.max_norm,
+          .momentum_scale = step.momentum_scale};
 }
 
 }  // namespace shardrec::compute::cuda::host

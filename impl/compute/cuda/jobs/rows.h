@@ -163,6 +163,7 @@ typedef struct shardrec_cuda_optimizer_step {
   float momentum;
   float eta;
   float max_norm;
+  float momentum_scale;
 } shardrec_cuda_optimizer_step;
 
 // How numbers of 16 bits are rounded when they are stored (compute/math/rounding.h).
