@@ -7,6 +7,7 @@
 
 #include "compute/bags.h"
 #include "compute/kernels.h"
+#include "compute/row_bits.h"
 #include "compute/row_groups.h"
 
 namespace shardrec::compute {
@@ -33,6 +34,9 @@ struct TouchedRows {
   int64_t bags = 0;                  // gradient rows that there are for them
   // Where these lie: job.gradients is written when the rows are opened. None: it has been written.
   std::span<const GradientBlock> located;
+  // A bit per row of the shard, in the memory of the back end: those of the touched rows are set by update_rows(), or
+  // before it by open_rows(). Null: nobody asks.
+  RowWord* changed = nullptr;
 };
 
 // Sums over columns of each touched row of a shard, as Kernels::row_sums and row_norms write them.

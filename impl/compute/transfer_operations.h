@@ -113,7 +113,8 @@ class TransferOperations {
   virtual void copy_from_host(std::span<const RowTransfer> transfers) = 0;
   virtual void convert_on_host(std::span<const RowTransfer> transfers) = 0;
 
-  // Inside the memory of the back end: rows of one type on both sides, without numbers; and means over ranks.
+  // Inside the memory of the back end: rows of one type on both sides, whose numbers name no row twice and stay as they
+  // are until the operation is over; and means over ranks.
   virtual void move_rows(std::span<const RowTransfer> transfers) = 0;
   virtual void average(const RankMeans& means) = 0;
 

@@ -87,5 +87,48 @@ TEST_F(RankMeansOnDevice, RowsMoveBetweenStridesAndNothingBesideThem) {
   }
 }
 
+// Some rows of a matrix side by side, and back to some of another one.
+TEST_F(RankMeansOnDevice, RowsMoveByTheirNumbersAndNothingBesideThem) {
+  const std::vector<int64_t> numbers = {0, 3, 4, 17, 31, 36};
+  const auto count = std::ssize(numbers);
+  for (const Element element : kElements) {
+    for (const int64_t width : {1, 5, 8}) {
+      const size_t stride = static_cast<size_t>(width) + 3;
+      const size_t size = element_bytes(element);
+      std::vector<std::byte> from(37 * stride * size);
+      for (std::byte& byte : from) byte = static_cast<std::byte>(uniform(random_, 0, 255));
+      Written& to = written(static_cast<size_t>(count * width) * size + 64);
+      Written& back = written(from.size());
+      const auto* const there_too = static_cast<const std::byte*>(there(from.data(), from.size()));
+      const auto move = [&](compute::TransferOperations* cpu, const std::byte* source,
+                            std::byte* middle, std::byte* target) {
+        const auto columns = static_cast<size_t>(width);
+        const compute::RowTransfer transfers[] = {
+            {.from = {source, element, stride, numbers.data()},
+             .to = {middle + 32, element, columns},
+             .rows = count,
+             .width = width},
+            {.from = {middle + 32, element, columns},
+             .to = {target + size, element, stride, numbers.data()},
+             .rows = count,
+             .width = width}};
+        if (cpu != nullptr) return cpu->move_rows(transfers);
+        compute::cuda::host::RowTransfers(stream_, cpu_->transfer()).move(transfers);
+      };
+      move(&cpu_->transfer(), from.data(), to.on_host<std::byte>(), back.on_host<std::byte>());
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        const size_t row = static_cast<size_t>(numbers[i]) * stride * size;
+        EXPECT_TRUE(std::equal(
+            from.begin() + static_cast<std::ptrdiff_t>(row),
+            from.begin() + static_cast<std::ptrdiff_t>(row + static_cast<size_t>(width) * size),
+            back.on_host<std::byte>() + size + row));
+      }
+      move(nullptr, there_too, to.on_device<std::byte>(), back.on_device<std::byte>());
+      EXPECT_TRUE(same_bytes()) << "width " << width;
+      clear();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardrec::test

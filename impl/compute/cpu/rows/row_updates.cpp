@@ -122,6 +122,9 @@ void RowUpdates::update(std::span<const RowStep> shards, const Context& context)
   }
   for_each_piece(context, [&](size_t shard, Share share, std::byte* scratch) {
     RowUpdate& job = share.job;
+    if (RowWord* const changed = shards_[shard].changed; changed != nullptr) {
+      set_row_bits(changed, job.rows + share.first, share.last - share.first);
+    }
     if (shards[shard].sums != nullptr) {
       job.sums = shards[shard].sums + share.base * state_needs(job.step.kind).sums;
       job.statistic_columns = shards[shard].statistic_columns;

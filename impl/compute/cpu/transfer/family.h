@@ -23,13 +23,13 @@ class TransferFamily final : public TransferOperations {
   }
   void fill(const InitialRows& rows) override { cpu::fill(rows, context_); }
   void copy_to_host(std::span<const RowTransfer> transfers) override {
-    cpu::move_rows(transfers, context_);
+    cpu::copy_rows(transfers, context_);
   }
   void copy_from_host(std::span<const RowTransfer> transfers) override {
-    cpu::move_rows(transfers, context_);
+    cpu::copy_rows(transfers, context_);
   }
   void convert_on_host(std::span<const RowTransfer> transfers) override {
-    cpu::move_rows(transfers, context_);
+    cpu::copy_rows(transfers, context_);
   }
   void move_rows(std::span<const RowTransfer> transfers) override {
     cpu::move_rows(transfers, context_);

@@ -70,20 +70,28 @@ void move_range(const RowTransfer& transfer, int64_t first, int64_t last, const 
   }
 }
 
+void move_on_all_threads(const RowTransfer& transfer, const Context& context) {
+  if (transfer.rows == 0 || transfer.width == 0) return;
+  const int64_t grain = std::max<int64_t>(1, kGrainElements / transfer.width);
+  context.threads.parallel_for(transfer.rows, grain, [&](int64_t first, int64_t last) {
+    move_range(transfer, first, last, context.kernels);
+  });
+}
+
 }  // namespace
 
-void move_rows(std::span<const RowTransfer> transfers, const Context& context) {
+void copy_rows(std::span<const RowTransfer> transfers, const Context& context) {
   for (const RowTransfer& transfer : transfers) {
-    if (transfer.rows == 0 || transfer.width == 0) continue;
     if (transfer.to.numbers != nullptr) {  // in order, for a number may stand there twice
       move_range(transfer, 0, transfer.rows, context.kernels);
-      continue;
+    } else {
+      move_on_all_threads(transfer, context);
     }
-    const int64_t grain = std::max<int64_t>(1, kGrainElements / transfer.width);
-    context.threads.parallel_for(transfer.rows, grain, [&](int64_t first, int64_t last) {
-      move_range(transfer, first, last, context.kernels);
-    });
   }
+}
+
+void move_rows(std::span<const RowTransfer> transfers, const Context& context) {
+  for (const RowTransfer& transfer : transfers) move_on_all_threads(transfer, context);
 }
 
 }  // namespace shardrec::compute::cpu

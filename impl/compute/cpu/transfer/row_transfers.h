@@ -1,4 +1,4 @@
-// TransferOperations::copy_to_host, copy_from_host and convert_on_host on the CPU, where all memory is the host's.
+// TransferOperations on rows on the CPU, where all memory is the host's.
 #pragma once
 
 #include <span>
@@ -8,6 +8,9 @@
 
 namespace shardrec::compute::cpu {
 
+// copy_to_host, copy_from_host and convert_on_host.
+void copy_rows(std::span<const RowTransfer> transfers, const Context& context);
+// move_rows: the numbers of a target are different ones, so that all threads write.
 void move_rows(std::span<const RowTransfer> transfers, const Context& context);
 
 }  // namespace shardrec::compute::cpu

@@ -103,6 +103,7 @@ typedef struct shardrec_cuda_touched_rows {
   float *hot_sums;      // likewise; sum i begins at i * hot_stride, a multiple of 4
   int64_t hot_stride;   // floats
   uint32_t *unaligned;  // not 0: some gradient's address is no multiple of 16
+  uint32_t *changed;  // a bit per row of the shard, set when the rows are opened; null: nobody asks
 } shardrec_cuda_touched_rows;
 
 // compute::GradientBlock: out[r] = data + stride * (sample[r], or r).

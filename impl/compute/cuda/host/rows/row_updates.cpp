@@ -83,7 +83,8 @@ void RowUpdates::open(std::span<const TouchedRows> shards) {
                         .bag_count = bags,
                         .width = job.width,
                         .gradient_scale = job.gradient_scale,
-                        .block_start = job.block_start});
+                        .block_start = job.block_start,
+                        .changed = shard.changed});
     const int64_t threads = std::max(shard.rows, bags);
     first_block_.push_back(first_block_.back() + (threads + kThreads - 1) / kThreads);
   }

@@ -72,12 +72,24 @@ void RowTransfers::move(std::span<const RowTransfer> transfers) {
   for (const RowTransfer& transfer : transfers) {
     if (transfer.rows == 0 || transfer.width == 0) continue;
     const size_t bytes = element_bytes(transfer.to.element);
+    const auto count = static_cast<size_t>(transfer.rows);
+    size_t list_bytes = 0;
+    for (const int64_t* numbers : {transfer.from.numbers, transfer.to.numbers}) {
+      if (numbers != nullptr) list_bytes += Arguments::bytes_of<int64_t>(count);
+    }
+    const auto on_device = [&](const int64_t* numbers) {
+      return numbers == nullptr ? nullptr : arguments_.add(std::span(numbers, count));
+    };
+    if (list_bytes != 0) arguments_.begin(list_bytes);
+    const int64_t* const from_numbers = on_device(transfer.from.numbers);
+    const int64_t* const to_numbers = on_device(transfer.to.numbers);
+    if (list_bytes != 0) arguments_.send();
     copy({.from = transfer.from.data,
           .to = transfer.to.data,
           .from_stride = static_cast<int64_t>(transfer.from.stride * bytes),
           .to_stride = static_cast<int64_t>(transfer.to.stride * bytes),
-          .from_numbers = nullptr,
-          .to_numbers = nullptr,
+          .from_numbers = from_numbers,
+          .to_numbers = to_numbers,
           .rows = transfer.rows,
           .row_bytes = static_cast<int64_t>(static_cast<size_t>(transfer.width) * bytes)});
   }

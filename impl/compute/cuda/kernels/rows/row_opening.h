@@ -1,5 +1,6 @@
 // What is found out about touched rows before operations on them: where the gradients of bags lie
-// (compute::GradientBlock), whether all of these are aligned, and which rows are hot (hot_rows.h).
+// (compute::GradientBlock), whether all of these are aligned, and which rows are hot (hot_rows.h). Rows
+// that are opened are noted as changed.
 #pragma once
 
 #include "compute/cuda/kernels/rows/hot_rows.h"
@@ -32,12 +33,19 @@ SHARDREC_DEVICE void locate_gradient_rows(const shardrec_cuda_gradient_blocks& j
   note_unaligned(block.unaligned, unaligned);
 }
 
+// Sets the bit of touched row i (compute/row_bits.h).
+SHARDREC_DEVICE void note_changed(const shardrec_cuda_touched_rows& touched, int64_t i) {
+  const int64_t row = global(touched.rows)[i];
+  atomicOr(&touched.changed[row / 32], 1U << (row % 32));
+}
+
 // A thread for each row, and for each gradient row that has been located before.
 SHARDREC_DEVICE void find_hot_rows(const shardrec_cuda_row_opening& job, int64_t block) {
   const int32_t shard = last_start(job.first_block, job.count, block);
   const shardrec_cuda_touched_rows& touched = job.shards[shard];
   const int64_t i = (block - job.first_block[shard]) * kThreads + threadIdx.x;
   if (i < rows_there(touched)) {
+    if (touched.changed != nullptr) note_changed(touched, i);
     const int64_t begin = global(touched.run)[i];
     const int64_t end = global(touched.run)[i + 1];
     if (end - begin > SHARDREC_CUDA_HOT_OCCURRENCES) {
