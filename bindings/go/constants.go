@@ -806,6 +806,30 @@ func (v DeviceWait) String() string {
 	return "DeviceWait(" + strconv.Itoa(int(v)) + ")"
 }
 
+// ReplicaSync is the C API's shardrec_replica_sync. Which rows of a collection on a mesh its syncs move
+// between replicas (REPLICA_SYNC).
+type ReplicaSync int32
+
+// Values of ReplicaSync.
+const (
+	// ReplicaSyncFull is SHARDREC_REPLICA_SYNC_FULL: all rows of all tables.
+	ReplicaSyncFull ReplicaSync = 0
+	// ReplicaSyncTouched is SHARDREC_REPLICA_SYNC_TOUCHED: those that any replica has changed since the last
+	// sync.
+	ReplicaSyncTouched ReplicaSync = 1
+)
+
+// String is the value's name, as options take it where it is an option's: such as "full".
+func (v ReplicaSync) String() string {
+	switch v {
+	case ReplicaSyncFull:
+		return "full"
+	case ReplicaSyncTouched:
+		return "touched"
+	}
+	return "ReplicaSync(" + strconv.Itoa(int(v)) + ")"
+}
+
 // Precision is the C API's shardrec_precision. In what number format a stack of layers multiplies matrices
 // (PRECISION); layers.h has the arithmetic.
 type Precision int32
@@ -1124,6 +1148,10 @@ const (
 	// bit. Waits for all that a device has to do ([Collection.WaitDevice]) are as the program's
 	// cudaSetDeviceFlags() says. Since 0.2.
 	OptionDeviceWait Option = 412
+	// OptionReplicaSync is SHARDREC_OPTION_REPLICA_SYNC: i64, [ReplicaSync]: which rows
+	// [Collection.SyncReplicas] moves. Default TOUCHED, for which a bit per row is kept where a mesh has several
+	// replicas; the same on all ranks. Since 0.2.
+	OptionReplicaSync Option = 413
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.
 	OptionBorrow Option = 500
@@ -1327,6 +1355,8 @@ func (v Option) String() string {
 		return "non_finite"
 	case OptionDeviceWait:
 		return "device_wait"
+	case OptionReplicaSync:
+		return "replica_sync"
 	case OptionBorrow:
 		return "borrow"
 	case OptionWeightGradient:
@@ -1615,6 +1645,11 @@ const (
 	// +-65504 (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than
 	// the CPU. Since 0.2.
 	StatSaturated Stat = 10
+	// StatBytesSync is SHARDREC_STAT_BYTES_SYNC: sent to other replicas by syncs. Since 0.2.
+	StatBytesSync Stat = 11
+	// StatRowsSynced is SHARDREC_STAT_ROWS_SYNCED: rows of this rank's boxes that syncs have averaged; boxes
+	// side by side count once. Since 0.2.
+	StatRowsSynced Stat = 12
 	// StatSecondsRoute is SHARDREC_STAT_SECONDS_ROUTE: check and route ids (begin).
 	StatSecondsRoute Stat = 101
 	// StatSecondsInputExchange is SHARDREC_STAT_SECONDS_INPUT_EXCHANGE: waiting for and copying ids.
@@ -1672,6 +1707,10 @@ func (v Stat) String() string {
 		return "threads_seen"
 	case StatSaturated:
 		return "saturated"
+	case StatBytesSync:
+		return "bytes_sync"
+	case StatRowsSynced:
+		return "rows_synced"
 	case StatSecondsRoute:
 		return "seconds_route"
 	case StatSecondsInputExchange:

@@ -29,6 +29,7 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
   out.backward_compression =
       options.choice<shardrec_compression>(SHARDREC_OPTION_BACKWARD_COMPRESSION);
   out.non_finite = options.choice<shardrec_non_finite>(SHARDREC_OPTION_NON_FINITE);
+  out.replica_sync = options.choice<shardrec_replica_sync>(SHARDREC_OPTION_REPLICA_SYNC);
   out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
   out.device = static_cast<int32_t>(options.i64(SHARDREC_OPTION_DEVICE));
   if (out.device >= 0) out.backend = "cuda";
@@ -165,11 +166,15 @@ double rank_stat(embedding::Collection& tables, shardrec_stat stat) {
       return whole(tables.threads().most_seen());
     case SHARDREC_STAT_SATURATED:
       return whole(counters.saturated);
+    case SHARDREC_STAT_BYTES_SYNC:
+      return whole(counters.bytes_sync);
+    case SHARDREC_STAT_ROWS_SYNCED:
+      return whole(counters.rows_synced);
     case SHARDREC_STAT_IMBALANCE:
       return counters.imbalance();
     default:
       refuse_value("stat", int64_t{stat},
-                   "SHARDREC_STAT_STEPS (1) to SATURATED (10), SECONDS_ROUTE (101) to IMBALANCE "
+                   "SHARDREC_STAT_STEPS (1) to ROWS_SYNCED (12), SECONDS_ROUTE (101) to IMBALANCE "
                    "(109) or TABLE_OUT_OF_RANGE (201) to TABLE_NON_FINITE (204)");
   }
 }

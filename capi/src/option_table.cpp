@@ -107,6 +107,10 @@ constexpr std::array<Named, 2> kDeviceWaits = {{
     {SHARDREC_DEVICE_WAIT_SLEEP, "sleep"},
     {SHARDREC_DEVICE_WAIT_SPIN, "spin"},
 }};
+constexpr std::array<Named, 2> kReplicaSyncs = {{
+    {SHARDREC_REPLICA_SYNC_FULL, "full"},
+    {SHARDREC_REPLICA_SYNC_TOUCHED, "touched"},
+}};
 constexpr std::array<Named, 4> kPrecisions = {{
     {SHARDREC_PRECISION_FLOAT32, "float32"},
     {SHARDREC_PRECISION_TFLOAT32, "tfloat32"},
@@ -324,6 +328,8 @@ constexpr std::array kRows = {
     choice(KEY(NON_FINITE), kNonFiniteKinds, kChoicesIn<kNonFinite>, SHARDREC_NON_FINITE_ALLOW),
     choice(KEY(DEVICE_WAIT), kWaitsForDevices, kChoicesIn<kDeviceWaits>,
            SHARDREC_DEVICE_WAIT_SLEEP),
+    choice(KEY(REPLICA_SYNC), kCollection, kChoicesIn<kReplicaSyncs>,
+           SHARDREC_REPLICA_SYNC_TOUCHED),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),

@@ -106,6 +106,7 @@ StepContext Collection::context() {
           .counters = counters_,
           .ordered = *ordered_,
           .snapshot = snapshot_,
+          .changed_rows = changed_rows_,
           .scratch = scratch_,
           .replicas = replicas_.get()};
 }

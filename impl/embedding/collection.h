@@ -21,6 +21,7 @@
 #include "embedding/backward/update.h"
 #include "embedding/exchange/ordered_channel.h"
 #include "embedding/exchange/step_context.h"
+#include "embedding/tables/changed_rows.h"
 #include "embedding/tables/counters.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/settings.h"
@@ -96,6 +97,9 @@ class Collection {
   void require_no_snapshot(const char* call);
   // Who changes rows tells it.
   SnapshotPlace& snapshot() { return snapshot_; }
+  // From now on the rows that change are noted. Before lookups are made. Throws OUT_OF_MEMORY.
+  void note_changed_rows() { changed_rows_.begin(shards_, *backend_, counters_.buffer_bytes); }
+  ChangedRows& changed_rows() { return changed_rows_; }
   OrderedChannel& ordered() { return *ordered_; }
   // From now on a step is applied where the sharding groups of all replicas apply it. Before lookups are made.
   void decide_with(std::unique_ptr<ReplicaAgreement> replicas) noexcept {
@@ -131,6 +135,7 @@ class Collection {
   std::unique_ptr<OrderedChannel> ordered_;
   std::vector<Shard> shards_;
   SnapshotPlace snapshot_;
+  ChangedRows changed_rows_;
   StepScratch scratch_;
   std::unique_ptr<TrainingSettings> settings_;
   std::unique_ptr<Update> update_;

@@ -48,7 +48,14 @@ void write_collections(core::Exposition& out, std::span<const ObservedCollection
     put("input", one.collection->counters().bytes_input);
     put("output", one.collection->counters().bytes_output);
     put("gradient", one.collection->counters().bytes_gradient);
+    put("sync", one.collection->counters().bytes_sync);
   }
+
+  out.family("shardrec_rows_synced_total", "counter",
+             "Rows of this rank's boxes that syncs have averaged over the replicas.");
+  write_each(out, all, [](const ObservedCollection& one) {
+    return one.collection->counters().rows_synced.load();
+  });
 
   out.family("shardrec_ids_sent_total", "counter", "Ids that this rank's batches had looked up.");
   write_each(out, all, [](const ObservedCollection& one) {

@@ -8,6 +8,7 @@
 #include "compute/backends/registry.h"
 #include "core/error.h"
 #include "embedding/batch/operations_scope.h"
+#include "embedding/exchange/exchange.h"
 
 namespace shardrec::training {
 namespace {
@@ -20,7 +21,10 @@ constexpr size_t kMostOnDevice = size_t{16} << 20;
 ReplicaMeans::ReplicaMeans(const std::shared_ptr<comm::Communicator>& replicas,
                            std::shared_ptr<comm::Channel> channel,
                            std::shared_ptr<embedding::Collection> collection)
-    : collection_(std::move(collection)), ranks_(replicas->size()), rank_(replicas->rank()) {
+    : collection_(std::move(collection)),
+      changed_only_(collection_->options().replica_sync == SHARDREC_REPLICA_SYNC_TOUCHED),
+      ranks_(replicas->size()),
+      rank_(replicas->rank()) {
   const int32_t device = collection_->backend().caller_devices().cuda;
   const bool on_device = device != core::DeviceSet::kNoDevice;
   std::shared_ptr<comm::nccl::StopWord> stop;
@@ -56,47 +60,79 @@ ReplicaMeans::ReplicaMeans(const std::shared_ptr<comm::Communicator>& replicas,
 compute::RowTransfer ReplicaMeans::BlockRows::to_block(std::byte* block) const {
   const auto width = static_cast<size_t>(piece.row_width());
   const size_t before = static_cast<size_t>(begin) * compute::element_bytes(piece.element);
-  return {.from = {piece.at_row(first), piece.element, piece.stride},
-          .to = {block + before, piece.element, width},
-          .rows = rows,
-          .width = piece.row_width()};
+  compute::RowTransfer transfer{.from = {piece.at_row(rows.first), piece.element, piece.stride},
+                                .to = {block + before, piece.element, width},
+                                .rows = rows.count,
+                                .width = piece.row_width()};
+  if (rows.numbers != nullptr) {
+    transfer.from.data = piece.data;
+    transfer.from.numbers = rows.numbers + rows.first;
+  }
+  return transfer;
 }
 
 compute::RowTransfer ReplicaMeans::BlockRows::to_table(const std::byte* block) const {
   const auto width = static_cast<size_t>(piece.row_width());
   const size_t before = static_cast<size_t>(begin) * compute::element_bytes(piece.element);
-  return {.from = {block + before, piece.element, width},
-          .to = {piece.at_row(first), piece.element, piece.stride},
-          .rows = rows,
-          .width = piece.row_width()};
+  compute::RowTransfer transfer{.from = {block + before, piece.element, width},
+                                .to = {piece.at_row(rows.first), piece.element, piece.stride},
+                                .rows = rows.count,
+                                .width = piece.row_width()};
+  if (rows.numbers != nullptr) {
+    transfer.to.data = piece.data;
+    transfer.to.numbers = rows.numbers + rows.first;
+  }
+  return transfer;
 }
 
 // Operations end before the memory that they read is let go of.
 ReplicaMeans::~ReplicaMeans() { embedding::finish_operations(*backend_); }
 
-void ReplicaMeans::average(const char* operation) {
+void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation& operation) {
+  embedding::Counters& counters = collection_->counters();
+  if (changed_only_) {
+    changed_.gather(*collection_, *backend_, of_replicas, operation);
+    counters.bytes_sync.fetch_add(static_cast<int64_t>(changed_.message_bytes()) * (ranks_ - 1),
+                                  std::memory_order_relaxed);
+  }
+  for (size_t s = 0; s < collection_->shards().size(); ++s) {
+    counters.rows_synced.fetch_add(rows_of(s).count, std::memory_order_relaxed);
+  }
   const auto pieces = embedding::stored_pieces(collection_->layout(), collection_->shards(),
                                                embedding::PieceUse::kLoad);
-  for (const embedding::StoredPiece& piece : pieces) add_to_block(piece, operation);
-  average_block(operation);
+  for (const embedding::StoredPiece& piece : pieces) {
+    add_to_block(piece, rows_of(piece.shard), operation.name);
+  }
+  average_block(operation.name);
   backend_->wait();
+  collection_->changed_rows().clear();
 }
 
-void ReplicaMeans::add_to_block(const embedding::StoredPiece& piece, const char* operation) {
+ReplicaMeans::Rows ReplicaMeans::rows_of(size_t shard) const {
+  if (!changed_only_ || changed_.whole(shard))
+    return {.count = collection_->shards()[shard].rows()};
+  const std::span<const int64_t> numbers = changed_.rows(shard);
+  return {.numbers = numbers.data(), .count = std::ssize(numbers)};
+}
+
+void ReplicaMeans::add_to_block(const embedding::StoredPiece& piece, Rows rows,
+                                const char* operation) {
   if (piece.element != element_) average_block(operation);
   element_ = piece.element;
   const int64_t width = piece.row_width();
   const auto most = static_cast<int64_t>(most_bytes_ / compute::element_bytes(element_));
-  for (int64_t first = 0; first < piece.cells.rows;) {
-    int64_t rows = (most - elements_) / width;
-    if (rows <= 0 && elements_ != 0) {
+  while (rows.count > 0) {
+    int64_t count = (most - elements_) / width;
+    if (count <= 0 && elements_ != 0) {
       average_block(operation);
       continue;
     }
-    rows = std::min(std::max<int64_t>(rows, 1), piece.cells.rows - first);
-    block_.push_back({.piece = piece, .first = first, .rows = rows, .begin = elements_});
-    elements_ += rows * width;
-    first += rows;
+    count = std::min(std::max<int64_t>(count, 1), rows.count);
+    block_.push_back(
+        {.piece = piece, .rows = {rows.numbers, rows.first, count}, .begin = elements_});
+    elements_ += count * width;
+    rows.first += count;
+    rows.count -= count;
   }
 }
 
@@ -146,6 +182,8 @@ void ReplicaMeans::average_block(const char* operation) {
 
 std::span<const comm::ConstBytes> ReplicaMeans::exchange(const char* operation,
                                                          const comm::MessageBuffer& sent) {
+  collection_->counters().bytes_sync.fetch_add(embedding::bytes_to_others(messages_, rank_),
+                                               std::memory_order_relaxed);
   return channel_->exchange(embedding::ExchangeKind::kSync, operation,
                             static_cast<uint64_t>(elements_), messages_, sent.keep_alive());
 }
@@ -163,7 +201,12 @@ void ReplicaMeans::write_back(const std::byte* block) {
   const embedding::RowChange change(collection_->snapshot());
   transfers_.clear();
   for (const BlockRows& part : block_) {
-    change.keep_range(part.piece.shard, part.first, part.rows);
+    const Rows& rows = part.rows;
+    if (rows.numbers != nullptr) {
+      change.keep(part.piece.shard, {rows.numbers + rows.first, static_cast<size_t>(rows.count)});
+    } else {
+      change.keep_range(part.piece.shard, rows.first, rows.count);
+    }
     transfers_.push_back(part.to_table(block));
   }
   backend_->transfer().move_rows(transfers_);

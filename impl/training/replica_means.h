@@ -1,5 +1,6 @@
 // The means of a collection's weights and of every optimizer state over the ranks that hold the same boxes: rows go
-// from back end to back end, as those of a step do (comm/bodies/carrier.h), and never change on the way.
+// from back end to back end, as those of a step do (comm/bodies/carrier.h), and never change on the way. All rows, or
+// those that have changed (changed_union.h), as option REPLICA_SYNC says.
 //
 // Rows of one type are averaged a block at a time, as they are stored. Two exchanges: every rank sends each part of the
 // block to the rank that adds it up (comm/collective/owned_range.h), which sends the means to all. A block is written
@@ -27,6 +28,7 @@
 #include "embedding/collection.h"
 #include "embedding/exchange/ordered_channel.h"
 #include "embedding/tables/stored_pieces.h"
+#include "training/changed_union.h"
 
 namespace shardrec::training {
 
@@ -45,22 +47,29 @@ class ReplicaMeans {
   void connect(comm::Collectives& of_replicas) { bodies_->connect(of_replicas); }
 
   // Collective over the replicas. Operations of the collection's back end are over; those of this one are when it
-  // returns. Throws CORRUPT_DATA, and what channels and operations throw.
-  void average(const char* operation);
+  // returns, and no row is noted as changed. Throws CORRUPT_DATA, and what channels and operations throw.
+  void average(comm::Collectives& of_replicas, const comm::Operation& operation);
 
  private:
+  // Rows of a shard: [first, first + count), or those that the numbers say, then the ones from number `first` on.
+  struct Rows {
+    const int64_t* numbers = nullptr;
+    int64_t first = 0;
+    int64_t count = 0;
+  };
   // Rows of a piece that are in the block, from element `begin` of it on.
   struct BlockRows {
     embedding::StoredPiece piece;
-    int64_t first;
-    int64_t rows;
+    Rows rows;
     int64_t begin;
 
     compute::RowTransfer to_block(std::byte* block) const;
     compute::RowTransfer to_table(const std::byte* block) const;
   };
 
-  void add_to_block(const embedding::StoredPiece& piece, const char* operation);
+  // What of a shard is averaged.
+  Rows rows_of(size_t shard) const;
+  void add_to_block(const embedding::StoredPiece& piece, Rows rows, const char* operation);
   // Exchanges the block, and begins another one.
   void average_block(const char* operation);
   std::span<const comm::ConstBytes> exchange(const char* operation,
@@ -73,6 +82,7 @@ class ReplicaMeans {
   }
 
   const std::shared_ptr<embedding::Collection> collection_;
+  const bool changed_only_;
   const int ranks_;
   const int rank_;
   size_t most_bytes_ = 0;                          // of a block, or one row that is larger
@@ -85,6 +95,7 @@ class ReplicaMeans {
   std::unique_ptr<comm::ReceivedBodies> rows_received_;
   std::unique_ptr<comm::ReceivedBodies> means_received_;
   std::optional<compute::Buffer> means_;  // of a block, side by side
+  ChangedUnion changed_;                  // where these are averaged alone
   // The block that is being filled.
   compute::Element element_ = compute::Element::kFloat32;
   int64_t elements_ = 0;

@@ -66,6 +66,9 @@ void ReplicaSync::connect(const std::shared_ptr<embedding::Collection>& collecti
     const bool by_nccl = replicas_->device_bodies() == comm::DeviceBodies::kNccl;
     comm::agree_on_same(of_mesh_, operation, [&] {
       means_ = std::make_unique<ReplicaMeans>(replicas_, std::move(rows_channel_), collection);
+      if (collection->options().replica_sync == SHARDREC_REPLICA_SYNC_TOUCHED) {
+        collection->note_changed_rows();
+      }
       return std::vector<comm::SharedValue>{
           {"what carries bodies between devices", by_nccl ? 1U : 0U}};
     });
@@ -88,7 +91,7 @@ void ReplicaSync::average(embedding::Collection& collection) {
     collection.ordered().settle();
     compare_settings(collection);
     collection.synchronize();
-    means_->average(kName);
+    means_->average(of_replicas_, kOperation);
   });
   set_in_step(collection);
 }

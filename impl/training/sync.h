@@ -24,7 +24,8 @@ class ReplicaSync {
   ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
               std::shared_ptr<comm::Communicator> replicas);
 
-  // Makes what average() exchanges rows of the collection with. Collective over the mesh, once. An error on one rank
+  // Makes what average() exchanges rows of the collection with, which begins to note its changed rows, if its options
+  // say so. Collective over the mesh, once. An error on one rank
   // is every rank's; one of the replicas' exchange ends the mesh and both groups of this rank.
   void connect(const std::shared_ptr<embedding::Collection>& collection,
                const comm::Operation& operation);

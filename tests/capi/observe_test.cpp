@@ -260,6 +260,8 @@ TEST_F(Observe, CountersTextIsPrometheusAndHoldsTheCounters) {
     same("shardrec_exchange_bytes_total", SHARDREC_STAT_BYTES_OUTPUT, with("exchange", "output"));
     same("shardrec_exchange_bytes_total", SHARDREC_STAT_BYTES_GRADIENT,
          with("exchange", "gradient"));
+    same("shardrec_exchange_bytes_total", SHARDREC_STAT_BYTES_SYNC, with("exchange", "sync"));
+    same("shardrec_rows_synced_total", SHARDREC_STAT_ROWS_SYNCED, mine);
     double seconds = 0;
     SR_EXPECT_OK(shardrec_collection_stat(tables, SHARDREC_STAT_SECONDS_UPDATE, SHARDREC_ALL_TABLES,
                                           &seconds));

@@ -60,6 +60,7 @@ TEST_F(TrainOnMesh, ShowsTheRanksOfBothKindsOfGroups) {
   EXPECT_EQ(mesh.at("replica_groups"), nlohmann::json(Groups{{0, 1}, {2, 3}}));
   EXPECT_EQ(mesh.at("sync_every"), 8);
   EXPECT_EQ(mesh.at("placement"), "intra_node_sync");
+  EXPECT_EQ(mesh.at("sync"), "touched");
 
   const nlohmann::json shard =
       trained({"--sharding-group-size", "2", "--placement", "intra_node_shard"}).at("mesh");
@@ -90,6 +91,16 @@ TEST_F(TrainOnMesh, AveragingEveryStepOfSgdIsTrainingOnAllRanks) {
   EXPECT_GT(std::abs(apart.at("first_losses")[19].get<double>() -
                      all.at("first_losses")[19].get<double>()),
             1e-5);
+}
+
+// The mean of two equal rows is that row.
+TEST_F(TrainOnMesh, RowsThatAreTouchedAreAllThatNeedsToBeAveraged) {
+  const nlohmann::json touched = trained({"--sharding-group-size", "2", "--sync-every", "4"});
+  const nlohmann::json full =
+      trained({"--sharding-group-size", "2", "--sync-every", "4", "--sync", "full"});
+  EXPECT_EQ(full.at("mesh").at("sync"), "full");
+  EXPECT_EQ(touched.at("test_auc"), full.at("test_auc"));
+  EXPECT_EQ(touched.at("first_losses"), full.at("first_losses"));
 }
 
 TEST_F(TrainOnMesh, Float16IsThatOfTrainingOnAllRanks) {

@@ -23,6 +23,7 @@ struct Arrangement {
   int64_t rows = 13;
   int64_t dim = 6;
   shardrec_dtype dtype = SHARDREC_FLOAT32;
+  double max_norm = 0;
   // Changes the collection's options further.
   std::function<void(shardrec_options*)> options = {};
 };
@@ -48,6 +49,9 @@ class MeshRank {
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER, optimizer_));
     SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.1));
+    if (setup.max_norm != 0) {
+      SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_MAX_NORM, setup.max_norm));
+    }
     SR_EXPECT_OK(shardrec_model_set_optimizer(model_, SHARDREC_ALL_TABLES, options));
     shardrec_options_destroy(&options);
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &options));
@@ -129,7 +133,9 @@ class MeshRank {
 
   std::vector<float> read(shardrec_table_part part) {
     const bool per_row = optimizer_ == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
-    const int64_t columns = part == SHARDREC_TABLE_WEIGHTS || !per_row ? dim_ : 1;
+    return read(part, part == SHARDREC_TABLE_WEIGHTS || !per_row ? dim_ : 1);
+  }
+  std::vector<float> read(shardrec_table_part part, int64_t columns) {
     std::vector<float> values(static_cast<size_t>(rows_ * columns));
     const shardrec_tensor into = matrix(values.data(), rows_, columns);
     SR_EXPECT_OK(shardrec_collection_read_range(tables_, 0, part, 0, rows_, &into));

@@ -50,6 +50,9 @@ typedef enum shardrec_stat {
   SHARDREC_STAT_SATURATED = 10, /* finite numbers beyond float16's range that this rank sent as +-65504
                                    (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not
                                    counted with a DEVICE other than the CPU. Since 0.2 */
+  SHARDREC_STAT_BYTES_SYNC = 11, /* sent to other replicas by syncs. Since 0.2 */
+  SHARDREC_STAT_ROWS_SYNCED = 12, /* rows of this rank's boxes that syncs have averaged; boxes side by side
+                                     count once. Since 0.2 */
   /* In seconds. With a DEVICE other than the CPU those of its stream, from the first call of
    * shardrec_collection_stat on that reads one of them: until then no clock takes time of its own. */
   SHARDREC_STAT_SECONDS_ROUTE = 101,           /* check and route ids (begin) */
@@ -83,8 +86,9 @@ typedef enum shardrec_stat {
  * group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
  * and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
  * the whole mesh. What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
- * decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the
- * same on all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
+ * decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions,
+ * NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming
+ * rank and option.
  * Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
  * what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
  * still take): more is OUT_OF_MEMORY. So is a thread that the system does not start, and memory of the
@@ -134,8 +138,13 @@ SHARDREC_API shardrec_status shardrec_collection_wait_device(shardrec_collection
 
 /* Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
  * over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
- * are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
- * ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
+ * are equal bit for bit. With the option REPLICA_SYNC TOUCHED, the default, only rows that a step or a write
+ * has changed on any replica since the last sync are averaged and moved (all rows of a box where nearly all
+ * have changed), after the replicas have told each other which: bytes and time are in proportion to them. The
+ * others are equal on all replicas already and stay as they are. FULL averages them too, which where the
+ * number of replicas is a power of two gives the same bits (unless their sum overflows), and else may change
+ * the last bit of a row that nobody has touched. Takes effect in call order, as reading and writing rows do;
+ * call it on all ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
  * of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
  * the collection is as before (set what differs and call again). Local SGD with averaging, as
  * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for

@@ -175,6 +175,13 @@ typedef enum shardrec_device_wait {
   SHARDREC_DEVICE_WAIT_FORCE_32 = 0x7fffffff
 } shardrec_device_wait;
 
+/* Which rows of a collection on a mesh its syncs move between replicas (REPLICA_SYNC). */
+typedef enum shardrec_replica_sync {
+  SHARDREC_REPLICA_SYNC_FULL = 0,    /* all rows of all tables */
+  SHARDREC_REPLICA_SYNC_TOUCHED = 1, /* those that any replica has changed since the last sync */
+  SHARDREC_REPLICA_SYNC_FORCE_32 = 0x7fffffff
+} shardrec_replica_sync;
+
 /* In what number format a stack of layers multiplies matrices (PRECISION); layers.h has the arithmetic. */
 typedef enum shardrec_precision {
   SHARDREC_PRECISION_FLOAT32 = 0,
@@ -345,6 +352,10 @@ typedef enum shardrec_option {
                                         that the device reads; default SLEEP. Of no bit. Waits for all
                                         that a device has to do (shardrec_collection_wait_device) are
                                         as the program's cudaSetDeviceFlags() says. Since 0.2 */
+  SHARDREC_OPTION_REPLICA_SYNC = 413, /* i64, shardrec_replica_sync: which rows
+                                         shardrec_collection_sync_replicas moves. Default TOUCHED, for
+                                         which a bit per row is kept where a mesh has several
+                                         replicas; the same on all ranks. Since 0.2 */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

@@ -30,6 +30,7 @@ Collection make_tables(Comm& comm, int rank, const TrainOptions& options, const 
       .device(options.tables_on.device_of(group_of(options), rank))
       .device_wait(options.device_wait)
       .gradient_divisor(SHARDREC_DIVISOR_NONE)
+      .replica_sync(options.sync)
       .forward_compression(options.forward_compression)
       .backward_compression(options.backward_compression);
   if (options.threads > 0) tables.threads(options.threads);

@@ -84,6 +84,13 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
       ->needs(group)
       ->capture_default_str();
   command
+      ->add_option("--sync", o.sync,
+                   "Rows that are averaged: touched (those that a copy has changed since) or full "
+                   "(all)")
+      ->check(CLI::IsMember({"touched", "full"}))
+      ->needs(group)
+      ->capture_default_str();
+  command
       ->add_option("--placement", o.placement,
                    "Ranks that are neighbours: intra_node_sync (those of a replica group) or "
                    "intra_node_shard (those of a sharding group)")

@@ -15,7 +15,7 @@ struct CounterName {
   const char* what;
 };
 
-inline constexpr std::array<CounterName, 9> kRankCounters{{
+inline constexpr std::array<CounterName, 11> kRankCounters{{
     {SHARDREC_STAT_STEPS, "shardrec_steps_total", "updates applied"},
     {SHARDREC_STAT_IDS_SENT, "shardrec_ids_sent_total", "ids routed, those of own boxes included"},
     {SHARDREC_STAT_IDS_RECEIVED, "shardrec_ids_looked_up_total", "ids looked up"},
@@ -25,6 +25,9 @@ inline constexpr std::array<CounterName, 9> kRankCounters{{
      "bytes of outputs sent to other ranks"},
     {SHARDREC_STAT_BYTES_GRADIENT, "shardrec_exchange_bytes_total{exchange=\"gradient\"}",
      "bytes of gradients sent to other ranks"},
+    {SHARDREC_STAT_BYTES_SYNC, "shardrec_exchange_bytes_total{exchange=\"sync\"}",
+     "bytes of averages sent to other replicas"},
+    {SHARDREC_STAT_ROWS_SYNCED, "shardrec_rows_synced_total", "rows averaged over the replicas"},
     {SHARDREC_STAT_SATURATED, "shardrec_saturated_total", "numbers beyond float16's range"},
     {SHARDREC_STAT_IMBALANCE, "shardrec_imbalance_ratio",
      "ids looked up by the busiest rank over the mean"},

@@ -26,8 +26,9 @@ struct TrainOptions {
   std::string forward_compression = "none";
   std::string backward_compression = "none";
   std::string sharding = "auto";
-  int sharding_group_size = 0;  // 0: no mesh
-  int64_t sync_every = 1;       // steps; on a mesh
+  int sharding_group_size = 0;   // 0: no mesh
+  int64_t sync_every = 1;        // steps; on a mesh
+  std::string sync = "touched";  // rows that are averaged
   std::string placement = "intra_node_sync";
   int64_t batch = 0;  // global; 0: the format's default
   int epochs = -1;    // -1: the format's default

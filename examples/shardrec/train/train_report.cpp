@@ -134,6 +134,7 @@ std::string json_line(const TrainOptions& options, const TrainResult& result) {
     json["mesh"] = {{"sharding_group_size", options.sharding_group_size},
                     {"placement", options.placement},
                     {"sync_every", options.sync_every},
+                    {"sync", options.sync},
                     {"sharding_groups", result.mesh->sharding},
                     {"replica_groups", result.mesh->replica}};
   }

@@ -81,6 +81,7 @@ void each(Options& o, const Visit& visit) {
   visit("--sharding", o.sharding, Role::kFree);
   visit("--sharding-group-size", o.sharding_group_size, Role::kFree);
   visit("--sync-every", o.sync_every, Role::kFree);
+  visit("--sync", o.sync, Role::kFree);
   visit("--placement", o.placement, Role::kFree);
   visit("--precision", o.precision, Role::kFree);
   visit("--forward-compression", o.forward_compression, Role::kFree);
@@ -88,9 +89,9 @@ void each(Options& o, const Visit& visit) {
 }
 
 // Those that checkpoints of earlier releases do not have: runs were as by default.
-constexpr std::array<std::string_view, 8> kNewOptions{
-    "--labels",     "--max-unreadable", "--arch",    "--cross-layers",
-    "--cross-rank", "--layer-norm",     "--dropout", "--precision"};
+constexpr std::array<std::string_view, 9> kNewOptions{
+    "--labels",     "--max-unreadable", "--arch",      "--cross-layers", "--cross-rank",
+    "--layer-norm", "--dropout",        "--precision", "--sync"};
 
 // The value that a run had, also where its checkpoint is older than the option.
 nlohmann::json saved_value(const nlohmann::json& json, const char* name) {

@@ -155,6 +155,7 @@ compute::TouchedRows Update::touched(size_t shard) const {
   }
   job.step = step.optimizer;
   job.rounding = step.rounding;
+  touched.changed = context_.changed_rows.bits(shard);
   return touched;
 }
 

@@ -10,6 +10,7 @@
 #include "embedding/exchange/exchange.h"
 #include "embedding/exchange/ordered_channel.h"
 #include "embedding/exchange/step_scratch.h"
+#include "embedding/tables/changed_rows.h"
 #include "embedding/tables/counters.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/options.h"
@@ -31,6 +32,7 @@ struct StepContext {
   Counters& counters;
   OrderedChannel& ordered;
   SnapshotPlace& snapshot;  // asked before rows change
+  ChangedRows& changed_rows;
   StepScratch& scratch;
   ReplicaAgreement* replicas;  // null: a sharding group decides alone
 

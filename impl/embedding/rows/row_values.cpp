@@ -113,6 +113,7 @@ void narrow_rows(compute::Backend& backend, const Part& part, const Values& valu
 StoredRows::StoredRows(Collection& collection, int32_t part, const Values& values)
     : backend_(collection.backend()),
       snapshot_(collection.snapshot()),
+      changed_(collection.changed_rows()),
       shard_(shard_of(collection, part)),
       element_(values.element) {
   Shard& shard = collection.shards()[shard_];
@@ -152,9 +153,12 @@ void StoredRows::copy_out(const RowNumbers& rows, std::byte* to) {
 void StoredRows::copy_in(const RowNumbers& rows, const std::byte* from) {
   const RowChange change(snapshot_);
   if (rows.list != nullptr) {
-    change.keep(shard_, {rows.list, static_cast<size_t>(rows.count)});
+    const std::span<const int64_t> list(rows.list, static_cast<size_t>(rows.count));
+    change.keep(shard_, list);
+    changed_.add(shard_, list);
   } else {
     change.keep_range(shard_, rows.first, rows.count);
+    changed_.add_range(shard_, rows.first, rows.count);
   }
   const size_t bytes = compute::element_bytes(element_);
   in_pieces(rows, message_width_ * bytes, [&](const RowNumbers& piece, int64_t before) {

@@ -93,6 +93,7 @@ class StoredRows {
 
   compute::Backend& backend_;
   SnapshotPlace& snapshot_;
+  ChangedRows& changed_;
   size_t shard_ = 0;
   compute::Element element_;
   size_t message_width_ = 0;  // elements of a row

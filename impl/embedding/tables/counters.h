@@ -51,6 +51,8 @@ struct Counters {
   std::atomic<int64_t> bytes_input{0};
   std::atomic<int64_t> bytes_output{0};
   std::atomic<int64_t> bytes_gradient{0};
+  std::atomic<int64_t> bytes_sync{0};
+  std::atomic<int64_t> rows_synced{0};  // of this rank's boxes; once per range and sync
   std::atomic<int64_t> ids_sent{0};
   std::atomic<int64_t> ids_received{0};
   std::atomic<int64_t> saturated{0};  // numbers beyond fp16's range, encoded by compression

@@ -28,6 +28,8 @@ struct CollectionOptions {
   shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
   // Of NaN and infinities in weights of ids and in output gradients.
   shardrec_non_finite non_finite = SHARDREC_NON_FINITE_ALLOW;
+  // Which rows a sync of replicas moves, on a mesh.
+  shardrec_replica_sync replica_sync = SHARDREC_REPLICA_SYNC_TOUCHED;
   // Of the tables, and of the operations on them (compute/backends/registry.h); device: number of the one that
   // is meant, where the back end is one of devices.
   std::string_view backend = compute::default_backend();

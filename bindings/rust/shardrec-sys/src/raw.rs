@@ -355,6 +355,16 @@ pub const SHARDREC_DEVICE_WAIT_SLEEP: shardrec_device_wait = shardrec_device_wai
 pub const SHARDREC_DEVICE_WAIT_SPIN: shardrec_device_wait = shardrec_device_wait(1);
 const _: () = assert!(core::mem::size_of::<shardrec_device_wait>() == 4);
 
+/// Which rows of a collection on a mesh its syncs move between replicas (REPLICA_SYNC).
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_replica_sync(pub u32);
+/// all rows of all tables
+pub const SHARDREC_REPLICA_SYNC_FULL: shardrec_replica_sync = shardrec_replica_sync(0);
+/// those that any replica has changed since the last sync
+pub const SHARDREC_REPLICA_SYNC_TOUCHED: shardrec_replica_sync = shardrec_replica_sync(1);
+const _: () = assert!(core::mem::size_of::<shardrec_replica_sync>() == 4);
+
 /// In what number format a stack of layers multiplies matrices (PRECISION); layers.h has the arithmetic.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -517,6 +527,8 @@ pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
 /// i64, shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2
 pub const SHARDREC_OPTION_DEVICE_WAIT: shardrec_option = shardrec_option(412);
+/// i64, shardrec_replica_sync: which rows shardrec_collection_sync_replicas moves. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas; the same on all ranks. Since 0.2
+pub const SHARDREC_OPTION_REPLICA_SYNC: shardrec_option = shardrec_option(413);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 /// i64, 0 or 1; 1: backward computes the gradients of the ids' weights; the same on all ranks; default 0
@@ -702,6 +714,10 @@ pub const SHARDREC_STAT_IDS_RECEIVED: shardrec_stat = shardrec_stat(8);
 pub const SHARDREC_STAT_THREADS_SEEN: shardrec_stat = shardrec_stat(9);
 /// finite numbers beyond float16's range that this rank sent as +-65504 (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than the CPU. Since 0.2
 pub const SHARDREC_STAT_SATURATED: shardrec_stat = shardrec_stat(10);
+/// sent to other replicas by syncs. Since 0.2
+pub const SHARDREC_STAT_BYTES_SYNC: shardrec_stat = shardrec_stat(11);
+/// rows of this rank's boxes that syncs have averaged; boxes side by side count once. Since 0.2
+pub const SHARDREC_STAT_ROWS_SYNCED: shardrec_stat = shardrec_stat(12);
 /// check and route ids (begin)
 pub const SHARDREC_STAT_SECONDS_ROUTE: shardrec_stat = shardrec_stat(101);
 /// waiting for and copying ids
@@ -2022,8 +2038,9 @@ extern "C" {
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
     /// and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
     /// the whole mesh. What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
-    /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions) are the
-    /// same on all ranks of the mesh, else DISAGREEMENT on all of them, naming rank and option.
+    /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions,
+    /// NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming
+    /// rank and option.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
     /// what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
     /// still take): more is OUT_OF_MEMORY. So is a thread that the system does not start, and memory of the
@@ -2061,8 +2078,13 @@ extern "C" {
     pub fn shardrec_collection_wait_device(collection: *mut shardrec_collection) -> shardrec_status;
     /// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
     /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
-    /// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
-    /// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
+    /// are equal bit for bit. With the option REPLICA_SYNC TOUCHED, the default, only rows that a step or a write
+    /// has changed on any replica since the last sync are averaged and moved (all rows of a box where nearly all
+    /// have changed), after the replicas have told each other which: bytes and time are in proportion to them. The
+    /// others are equal on all replicas already and stay as they are. FULL averages them too, which where the
+    /// number of replicas is a power of two gives the same bits (unless their sum overflows), and else may change
+    /// the last bit of a row that nobody has touched. Takes effect in call order, as reading and writing rows do;
+    /// call it on all ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
     /// of every table, else DISAGREEMENT on all ranks, naming rank and table: nothing was averaged then, and
     /// the collection is as before (set what differs and call again). Local SGD with averaging, as
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for

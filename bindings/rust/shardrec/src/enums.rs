@@ -1011,6 +1011,42 @@ impl DeviceWait {
     }
 }
 
+/// Which rows of a collection on a mesh its syncs move between replicas (REPLICA_SYNC).
+/// The C API's `shardrec_replica_sync`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReplicaSync {
+    /// `SHARDREC_REPLICA_SYNC_FULL`: all rows of all tables.
+    Full,
+    /// `SHARDREC_REPLICA_SYNC_TOUCHED`: those that any replica has changed since the last sync.
+    Touched,
+}
+
+impl ReplicaSync {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_replica_sync {
+        match self {
+            ReplicaSync::Full => sys::SHARDREC_REPLICA_SYNC_FULL,
+            ReplicaSync::Touched => sys::SHARDREC_REPLICA_SYNC_TOUCHED,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_replica_sync) -> Option<ReplicaSync> {
+        match raw {
+            sys::SHARDREC_REPLICA_SYNC_FULL => Some(ReplicaSync::Full),
+            sys::SHARDREC_REPLICA_SYNC_TOUCHED => Some(ReplicaSync::Touched),
+            _ => None,
+        }
+    }
+}
+
 /// In what number format a stack of layers multiplies matrices (PRECISION); layers.h has the arithmetic.
 /// The C API's `shardrec_precision`.
 #[non_exhaustive]
@@ -1404,6 +1440,10 @@ pub enum OptionKey {
     /// that a device has to do ([`Collection::wait_device`](crate::Collection::wait_device)) are as the program's cudaSetDeviceFlags() says.
     /// Since 0.2.
     DeviceWait,
+    /// `SHARDREC_OPTION_REPLICA_SYNC`: i64, shardrec_replica_sync: which rows [`Collection::sync_replicas`](crate::Collection::sync_replicas)
+    /// moves. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas; the same on all
+    /// ranks. Since 0.2.
+    ReplicaSync,
     /// `SHARDREC_OPTION_BORROW`: i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until
     /// backward has returned; default 0.
     Borrow,
@@ -1566,6 +1606,7 @@ impl OptionKey {
             OptionKey::Device => sys::SHARDREC_OPTION_DEVICE,
             OptionKey::NonFinite => sys::SHARDREC_OPTION_NON_FINITE,
             OptionKey::DeviceWait => sys::SHARDREC_OPTION_DEVICE_WAIT,
+            OptionKey::ReplicaSync => sys::SHARDREC_OPTION_REPLICA_SYNC,
             OptionKey::Borrow => sys::SHARDREC_OPTION_BORROW,
             OptionKey::WeightGradient => sys::SHARDREC_OPTION_WEIGHT_GRADIENT,
             OptionKey::DdpAverage => sys::SHARDREC_OPTION_DDP_AVERAGE,
@@ -1650,6 +1691,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_DEVICE => Some(OptionKey::Device),
             sys::SHARDREC_OPTION_NON_FINITE => Some(OptionKey::NonFinite),
             sys::SHARDREC_OPTION_DEVICE_WAIT => Some(OptionKey::DeviceWait),
+            sys::SHARDREC_OPTION_REPLICA_SYNC => Some(OptionKey::ReplicaSync),
             sys::SHARDREC_OPTION_BORROW => Some(OptionKey::Borrow),
             sys::SHARDREC_OPTION_WEIGHT_GRADIENT => Some(OptionKey::WeightGradient),
             sys::SHARDREC_OPTION_DDP_AVERAGE => Some(OptionKey::DdpAverage),
@@ -1979,6 +2021,11 @@ pub enum Stat {
     /// `SHARDREC_STAT_SATURATED`: finite numbers beyond float16's range that this rank sent as +-65504 (options
     /// FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than the CPU. Since 0.2.
     Saturated,
+    /// `SHARDREC_STAT_BYTES_SYNC`: sent to other replicas by syncs. Since 0.2.
+    BytesSync,
+    /// `SHARDREC_STAT_ROWS_SYNCED`: rows of this rank's boxes that syncs have averaged; boxes side by side count
+    /// once. Since 0.2.
+    RowsSynced,
     /// `SHARDREC_STAT_SECONDS_ROUTE`: check and route ids (begin).
     SecondsRoute,
     /// `SHARDREC_STAT_SECONDS_INPUT_EXCHANGE`: waiting for and copying ids.
@@ -2030,6 +2077,8 @@ impl Stat {
             Stat::IdsReceived => sys::SHARDREC_STAT_IDS_RECEIVED,
             Stat::ThreadsSeen => sys::SHARDREC_STAT_THREADS_SEEN,
             Stat::Saturated => sys::SHARDREC_STAT_SATURATED,
+            Stat::BytesSync => sys::SHARDREC_STAT_BYTES_SYNC,
+            Stat::RowsSynced => sys::SHARDREC_STAT_ROWS_SYNCED,
             Stat::SecondsRoute => sys::SHARDREC_STAT_SECONDS_ROUTE,
             Stat::SecondsInputExchange => sys::SHARDREC_STAT_SECONDS_INPUT_EXCHANGE,
             Stat::SecondsIndexPlan => sys::SHARDREC_STAT_SECONDS_INDEX_PLAN,
@@ -2060,6 +2109,8 @@ impl Stat {
             sys::SHARDREC_STAT_IDS_RECEIVED => Some(Stat::IdsReceived),
             sys::SHARDREC_STAT_THREADS_SEEN => Some(Stat::ThreadsSeen),
             sys::SHARDREC_STAT_SATURATED => Some(Stat::Saturated),
+            sys::SHARDREC_STAT_BYTES_SYNC => Some(Stat::BytesSync),
+            sys::SHARDREC_STAT_ROWS_SYNCED => Some(Stat::RowsSynced),
             sys::SHARDREC_STAT_SECONDS_ROUTE => Some(Stat::SecondsRoute),
             sys::SHARDREC_STAT_SECONDS_INPUT_EXCHANGE => Some(Stat::SecondsInputExchange),
             sys::SHARDREC_STAT_SECONDS_INDEX_PLAN => Some(Stat::SecondsIndexPlan),

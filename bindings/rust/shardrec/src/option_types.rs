@@ -1,7 +1,7 @@
 // Made by bindings/tools/option_classes.py from bindings/shardrec.i; do not edit.
 //! A type per kind of options.
 
-use crate::enums::{Balance, Compression, DdpOrder, DdpReduction, DeviceWait, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Precision, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
+use crate::enums::{Balance, Compression, DdpOrder, DdpReduction, DeviceWait, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Precision, ReplicaSync, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
 use crate::options::{Settings, Value};
 
 /// Options of the optimizer of tables. Unset ones have their defaults.
@@ -439,6 +439,14 @@ impl CollectionOptions {
     #[must_use]
     pub fn device_wait(mut self, value: DeviceWait) -> Self {
         self.0.set(OptionKey::DeviceWait, Value::Integer(value.value()));
+        self
+    }
+
+    /// REPLICA_SYNC: shardrec_replica_sync: which rows shardrec_collection_sync_replicas moves. Default TOUCHED, for
+    /// which a bit per row is kept where a mesh has several replicas; the same on all ranks. Since 0.2.
+    #[must_use]
+    pub fn replica_sync(mut self, value: ReplicaSync) -> Self {
+        self.0.set(OptionKey::ReplicaSync, Value::Integer(value.value()));
         self
     }
 }

@@ -205,6 +205,9 @@ class CollectionOptions : public detail::OptionsOf<CollectionOptions, SHARDREC_O
   CollectionOptions &device_wait(const Choice<shardrec_device_wait> &wait) {
     return with(SHARDREC_OPTION_DEVICE_WAIT, wait);
   }
+  CollectionOptions &replica_sync(const Choice<shardrec_replica_sync> &rows) {
+    return with(SHARDREC_OPTION_REPLICA_SYNC, rows);
+  }
   CollectionOptions &non_finite(const Choice<shardrec_non_finite> &choice) {
     return with(SHARDREC_OPTION_NON_FINITE, choice);
   }

@@ -1,0 +1,60 @@
+// Which rows of a rank's tables have changed since the last clear(): a bit per row of each shard.
+//
+// Steps set the bits in the memory of the back end, where a device knows its rows (compute::TouchedRows::changed), the
+// host those of rows that it writes. gather() moves the former to the latter. A row whose bit is set may be as before;
+// one whose bit is not set is. A load sets none: what it fills is equal on all replicas, the reader of these bits, and
+// rows that differed before stay noted.
+//
+// Thread rule: the collection's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "compute/backend.h"
+#include "compute/booked_memory.h"
+#include "compute/buffer.h"
+#include "compute/row_bits.h"
+#include "embedding/tables/shard.h"
+
+namespace shardrec::embedding {
+
+class ChangedRows {
+ public:
+  // From now on bits are kept; none is set. Before it nobody keeps any. The host's are counted in `booked`, as those
+  // of the back end are there. Throws OUT_OF_MEMORY.
+  void begin(std::span<const Shard> shards, compute::Backend& backend, compute::BookedBytes booked);
+
+  // Where operations set those of a shard; null: nobody keeps any.
+  compute::RowWord* bits(size_t shard) noexcept {
+    return words_ == nullptr ? nullptr : operations_words() + first_word_[shard];
+  }
+  // Rows of a shard, counted from its first, that the host writes.
+  void add(size_t shard, std::span<const int64_t> rows) noexcept;
+  void add_range(size_t shard, int64_t first, int64_t count) noexcept;
+
+  // Operations that set bits are over. Those of the back end given are then over too.
+  void gather(compute::Backend& backend);
+  // As of the last gather().
+  std::span<const compute::RowWord> of(size_t shard) const {
+    return host_words_.subspan(first_word_[shard], first_word_[shard + 1] - first_word_[shard]);
+  }
+  void clear() noexcept;
+
+ private:
+  compute::RowWord* operations_words() noexcept {
+    return static_cast<compute::RowWord*>(static_cast<void*>(words_->data));
+  }
+
+  std::vector<size_t> first_word_;  // by shard, and of all
+  std::unique_ptr<compute::Allocation> words_;
+  std::optional<compute::Buffer> host_memory_;
+  std::span<compute::RowWord> host_words_;
+  std::span<compute::RowWord> piece_;  // of the words, on its way to the host or back
+};
+
+}  // namespace shardrec::embedding
