@@ -230,6 +230,38 @@ TEST(TouchedRowsOfASync, AreCountedOnceAndSentInProportion) {
   });
 }
 
+// More of them than are exchanged at once (ReplicaMeans), all of which one replica has written.
+TEST(TouchedRowsOfASync, AreTheMeansOfTheReplicasBlockByBlock) {
+  constexpr int64_t kRows = 5400;
+  constexpr int64_t kWritten = 4400;
+  constexpr int64_t kDim = 256;
+  run_ranks(2, 2, [&](int number, shardrec_comm* comm) {
+    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));
+    MeshRank rank(comm, {.sharding = SHARDREC_SHARDING_TABLE_WISE,
+                         .group = 1,
+                         .optimizer = SHARDREC_OPTIMIZER_SGD,
+                         .rows = kRows,
+                         .dim = kDim});
+    SR_OK(rank.status());
+    rank.create();
+    std::vector<float> expected = rank.read(SHARDREC_TABLE_WEIGHTS);
+    std::vector<float> values(static_cast<size_t>(kWritten * kDim));
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(i % 8191);
+      float& mean = expected[i + static_cast<size_t>(1000 * kDim)];
+      mean = (mean + values[i]) / 2;
+    }
+    const shardrec_tensor written = matrix(values.data(), kWritten, kDim);
+    if (number == 1) {
+      SR_EXPECT_OK(shardrec_collection_write_range(rank.tables(), 0, SHARDREC_TABLE_WEIGHTS, 1000,
+                                                   kWritten, &written));
+    }
+    SR_OK(shardrec_collection_sync_replicas(rank.tables()));
+    EXPECT_EQ(stat_of(rank, SHARDREC_STAT_ROWS_SYNCED), kWritten);
+    EXPECT_EQ(rank.read(SHARDREC_TABLE_WEIGHTS), expected);
+  });
+}
+
 // A list would be longer than the table, and bits take fewer bytes than the numbers.
 TEST(TouchedRowsOfASync, AreAllOfThemWhereNearlyAllHaveChanged) {
   constexpr int64_t kRows = 40;
