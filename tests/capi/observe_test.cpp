@@ -387,7 +387,7 @@ TEST_F(Observe, MalformedCallsAreRefused) {
     EXPECT_EQ(stat(SHARDREC_STAT_TABLE_IDS, -2), SHARDREC_NOT_FOUND);
     EXPECT_EQ(stat(SHARDREC_STAT_STEPS, 0), SHARDREC_INVALID_ARGUMENT);
     EXPECT_EQ(stat(SHARDREC_STAT_SECONDS_LOOKUP, 0), SHARDREC_INVALID_ARGUMENT);
-    for (const int none : {0, 11, 110, 200, 205, 999}) {
+    for (const int none : {0, 13, 110, 200, 205, 999}) {
       EXPECT_EQ(stat(static_cast<shardrec_stat>(none), SHARDREC_ALL_TABLES),
                 SHARDREC_INVALID_ARGUMENT)
           << none;

@@ -145,39 +145,38 @@ class TouchedRows : public ::testing::TestWithParam<Trace> {};
 
 TEST_P(TouchedRows, AreAllThatASyncNeedsToMove) {
   const Trace trace = GetParam();
-  for (const uint64_t seed : {1, 2}) {
-    std::mutex mutex;
-    std::vector<std::vector<std::vector<float>>> by_replica(static_cast<size_t>(trace.replicas()));
-    // Of all ranks: one whose boxes have none of the rows moves none.
-    TraceOutcome all_touched;
-    TraceOutcome all_full;
-    run_ranks(trace.world, trace.world, [&](int number, shardrec_comm* comm) {
-      SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));
-      const TraceOutcome touched =
-          run_trace(number, comm, trace, SHARDREC_REPLICA_SYNC_TOUCHED, seed);
-      const TraceOutcome full = run_trace(number, comm, trace, SHARDREC_REPLICA_SYNC_FULL, seed);
-      ASSERT_EQ(touched.after_syncs.size(), full.after_syncs.size());
-      for (size_t sync = 0; sync < full.after_syncs.size(); ++sync) {
-        if (trace.replicas() % 3 != 0) {
-          EXPECT_EQ(touched.after_syncs[sync], full.after_syncs[sync]) << "sync " << sync;
-        } else {
-          expect_near(touched.after_syncs[sync], full.after_syncs[sync], 1e-5);
-        }
+  constexpr uint64_t kSeed = 1;
+  std::mutex mutex;
+  std::vector<std::vector<std::vector<float>>> by_replica(static_cast<size_t>(trace.replicas()));
+  // Of all ranks: one whose boxes have none of the rows moves none.
+  TraceOutcome all_touched;
+  TraceOutcome all_full;
+  run_ranks(trace.world, trace.world, [&](int number, shardrec_comm* comm) {
+    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));
+    const TraceOutcome touched =
+        run_trace(number, comm, trace, SHARDREC_REPLICA_SYNC_TOUCHED, kSeed);
+    const TraceOutcome full = run_trace(number, comm, trace, SHARDREC_REPLICA_SYNC_FULL, kSeed);
+    ASSERT_EQ(touched.after_syncs.size(), full.after_syncs.size());
+    for (size_t sync = 0; sync < full.after_syncs.size(); ++sync) {
+      if (trace.replicas() % 3 != 0) {
+        EXPECT_EQ(touched.after_syncs[sync], full.after_syncs[sync]) << "sync " << sync;
+      } else {
+        expect_near(touched.after_syncs[sync], full.after_syncs[sync], 1e-5);
       }
-      const std::lock_guard lock(mutex);
-      all_touched.bytes += touched.bytes;
-      all_touched.rows += touched.rows;
-      all_full.bytes += full.bytes;
-      all_full.rows += full.rows;
-      // Interleaved: the ranks of a replica leave its number.
-      by_replica[static_cast<size_t>(number % trace.replicas())] = touched.after_syncs;
-    });
-    EXPECT_GT(all_touched.rows, 0);
-    EXPECT_LT(all_touched.rows, all_full.rows / 3);
-    EXPECT_LT(all_touched.bytes, all_full.bytes / 2);
-    for (size_t replica = 1; replica < by_replica.size(); ++replica) {
-      EXPECT_EQ(by_replica[replica], by_replica[0]) << "replica " << replica << ", seed " << seed;
     }
+    const std::lock_guard lock(mutex);
+    all_touched.bytes += touched.bytes;
+    all_touched.rows += touched.rows;
+    all_full.bytes += full.bytes;
+    all_full.rows += full.rows;
+    // Interleaved: the ranks of a replica leave its number.
+    by_replica[static_cast<size_t>(number % trace.replicas())] = touched.after_syncs;
+  });
+  EXPECT_GT(all_touched.rows, 0);
+  EXPECT_LT(all_touched.rows, all_full.rows / 3);
+  EXPECT_LT(all_touched.bytes, all_full.bytes / 2);
+  for (size_t replica = 1; replica < by_replica.size(); ++replica) {
+    EXPECT_EQ(by_replica[replica], by_replica[0]) << "replica " << replica;
   }
 }
 
