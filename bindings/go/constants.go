@@ -682,7 +682,9 @@ func (v Balance) String() string {
 	return "Balance(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Divisor is the C API's shardrec_divisor. What output gradients are divided by before anything else.
+// Divisor is the C API's shardrec_divisor. What output gradients are divided by first. On a mesh, ranks and
+// batch are those of the sharding group; of replicated tables, of all groups, and CUSTOM counts once for
+// each.
 type Divisor int32
 
 // Values of Divisor.

@@ -779,12 +779,12 @@ func NewPlan(model *Model, topology *Topology, options *PlanOptions) (*Plan, err
 //
 // Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
 // check that models and options are the same.
-// mesh: nil, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
-// table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
-// is [ErrUnsupported], and so is a table that may only be replicated. What one rank gets wrong in its arguments,
+// mesh: nil, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. AUTO
+// and MIXED then replicate only tables that may not be cut, for a replicated table makes all sharding groups
+// wait for each other in every step (mesh.h). What one rank gets wrong in its arguments,
 // but for comm, every rank gets as its error; the communicator lives on, and the call may be made again.
 // Collective, blocking (setup deadline). Errors: as [NewPlan]; [ErrInvalidArgument] (also: a mesh of
-// another communicator), [ErrUnsupported] (see mesh), [ErrDisagreement] (models or options differ; names a rank and
+// another communicator), [ErrDisagreement] (models or options differ; names a rank and
 // the first difference), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollectivePlan(comm *Comm, mesh *Mesh, model *Model, options *PlanOptions) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
@@ -925,7 +925,9 @@ type Collection struct{ handle }
 // mesh: nil on all ranks, or a mesh of comm on all, else [ErrDisagreement] on all: one replica per sharding
 // group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
 // and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
-// the whole mesh. What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
+// the whole mesh. Where the plan replicates a table, all of these are collective over the whole mesh, lookups are as many
+// on all of its ranks and made in the same order, LOOKUPS, too, is the same on all of them, and HIERARCHICAL 1 is
+// [ErrUnsupported] (mesh.h). What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
 // decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions,
 // NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else [ErrDisagreement] on all of them, naming
 // rank and option.
@@ -938,7 +940,7 @@ type Collection struct{ handle }
 // Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also: the
 // plan does not fit the model; a mesh of another communicator), [ErrOutOfMemory] (on any rank: all get it,
 // with the rank and the bytes; where there is not even memory to tell, they get [ErrPeerFailed]), [ErrUnsupported]
-// (DEVICE without the plug-in; replicated tables on a mesh), [ErrDeviceError] (as any later call of a
+// (DEVICE without the plug-in; replicated tables on a mesh with HIERARCHICAL 1), [ErrDeviceError] (as any later call of a
 // collection on a device), [ErrDisagreement] (ranks bring different models, plans or options, or a mesh on some
 // only), [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollection(comm *Comm, mesh *Mesh, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
@@ -996,7 +998,8 @@ func (c *Collection) WaitDevice() error {
 //
 // Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
 // over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
-// are equal bit for bit. With the option REPLICA_SYNC TOUCHED, the default, only rows that a step or a write
+// are equal bit for bit. Tables that the plan replicates are so after every step, and are left alone
+// (mesh.h). With the option REPLICA_SYNC TOUCHED, the default, only rows that a step or a write
 // has changed on any replica since the last sync are averaged and moved (all rows of a box where nearly all
 // have changed), after the replicas have told each other which: bytes and time are in proportion to them. The
 // others are equal on all replicas already and stay as they are. FULL averages them too, which where the
@@ -1189,7 +1192,7 @@ func (l *Lookup) Forward(output int, out Tensor) error {
 // AllDone is shardrec_lookup_all_done.
 //
 // 1 when no rank has more data (all gave values nil), else 0; valid after forward, and the same on all
-// ranks (on a mesh, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
+// ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument]. Since 0.1.
 func (l *Lookup) AllDone() (bool, error) {
 	var out int32
@@ -1255,7 +1258,11 @@ func (l *Lookup) SendGradients(update Update) error {
 // SKIP: no rank applies or keeps anything, and this returns OK on all of them: [Collection.Step] tells.
 // No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an infinity does this
 // in place of what its update says. On a mesh the sharding groups then wait for each other in this call: a step that
-// one group skips or refuses ([ErrInvalidBatch]) is not applied by the others either, which return OK.
+// one group skips or refuses ([ErrInvalidBatch]) is not applied by the others either, which return OK. On a mesh with
+// replicated tables all its ranks take the step together, as those of one group do: what one skips or refuses, all skip
+// or refuse, and training settings are the same on all of them. A rank without data takes part with an empty batch; for
+// a sharding group that does not take part, the others wait until their deadline ([ErrTimeout], naming a rank of it and the
+// call).
 //
 // Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (update), [ErrInvalidState] (no
 // forward; another update than send_gradients was given: these only on this rank; tables that were loaded

@@ -23,7 +23,7 @@ void plan_together(const Use<shardrec_comm>& comm, shardrec_mesh* mesh, const sh
         const auto groups = groups_of(comm, mesh);
         plan::Model own = *enter(model, Access::kExclusive);
         planner::PlanOptions settings = plan_options(options);
-        settings.on_mesh = groups.has_value();
+        settings.mesh_ranks = groups ? world.size() : 0;
         const comm::Communicator& ranks = groups ? *groups->sharding : world;
         return {.model = std::move(own),
                 .options = settings,

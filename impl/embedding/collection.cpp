@@ -26,7 +26,8 @@ uint64_t host_bytes(const Layout& layout, const CollectionOptions& options) {
   return (options.on_host() ? shard_bytes(layout) : 0) + step_bytes(layout, options.lookups);
 }
 
-Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
+Collection::Collection(std::shared_ptr<comm::Communicator> communicator,
+                       const ShardingGroups& groups, const plan::Model& model,
                        const plan::Plan& plan, const CollectionOptions& options)
     : communicator_(std::move(communicator)),
       options_(options),
@@ -41,11 +42,12 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
 
   comm::agree_on_same(*collectives_, kCreate, [&] {
     compute::require_cpu_target();
-    if (plan.topology.ranks != size) {
+    if (plan.topology.ranks != groups.size) {
       core::fail(SHARDREC_INVALID_ARGUMENT,
-                 core::sentence("the plan is for ", plan.topology.ranks,
-                                " ranks, the communicator has ", size),
-                 {.value = int64_t{plan.topology.ranks}, .limit = int64_t{size}});
+                 core::sentence("the plan is for ", plan.topology.ranks, " ranks, the ",
+                                groups.count == 1 ? "communicator" : "sharding group", " has ",
+                                groups.size),
+                 {.value = int64_t{plan.topology.ranks}, .limit = int64_t{groups.size}});
     }
     plan::check_tiling(plan, model);
     if (options_.hierarchical.value_or(false) &&
@@ -54,7 +56,14 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
                  "option HIERARCHICAL does not go with FORWARD_COMPRESSION: sums that are added up "
                  "before they cross would be rounded twice");
     }
-    layout_ = std::make_unique<Layout>(model, plan, rank, sums_on_nodes());
+    if (options_.hierarchical.value_or(false) && groups.count > 1) {
+      core::fail(
+          SHARDREC_UNSUPPORTED,
+          "option HIERARCHICAL does not go with replicated tables on a mesh: partial sums of "
+          "their collections are not added up on nodes");
+    }
+    if (groups.count > 1) options_.hierarchical = false;
+    layout_ = std::make_unique<Layout>(model, plan, groups, rank, sums_on_nodes());
     if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);
     const bool in_process = communicator_->reads_in_place();

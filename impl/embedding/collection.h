@@ -39,9 +39,14 @@ uint64_t host_bytes(const Layout& layout, const CollectionOptions& options);
 class Collection {
  public:
   // Collective: checks that all ranks bring the same, allocates and fills. An error on one rank is
-  // every rank's.
-  Collection(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
-             const plan::Plan& plan, const CollectionOptions& options);
+  // every rank's. groups: the communicator's ranks; the plan is for the ranks of one of them.
+  Collection(std::shared_ptr<comm::Communicator> communicator, const ShardingGroups& groups,
+             const plan::Model& model, const plan::Plan& plan, const CollectionOptions& options);
+  // The same where the communicator is one group.
+  Collection(const std::shared_ptr<comm::Communicator>& communicator, const plan::Model& model,
+             const plan::Plan& plan, const CollectionOptions& options)
+      : Collection(communicator, {.count = 1, .size = communicator->size()}, model, plan, options) {
+  }
   ~Collection();
   Collection(const Collection&) = delete;
   Collection& operator=(const Collection&) = delete;

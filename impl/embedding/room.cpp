@@ -59,6 +59,7 @@ uint64_t step_bytes(const Layout& layout, int lookups) {
   const auto ranks = static_cast<uint64_t>(layout.ranks());
   uint64_t travelling = 0;
   for (const Part& part : layout.parts()) {
+    if (!layout.takes_from(part, layout.rank())) continue;
     const TableLayout& table = layout.table(part.table);
     const bool always = table.routing.intervals() == 1 && !table.own_ids_only();
     travelling += always ? table.features.size() : 0;

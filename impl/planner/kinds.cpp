@@ -19,13 +19,6 @@ int64_t bytes_of(const Table& table) {
   return table.rows * table.dim * static_cast<int64_t>(core::dtype_size(table.dtype));
 }
 
-[[noreturn]] void refuse_on_mesh(const Table& table, std::string_view why) {
-  fail(SHARDREC_UNSUPPORTED,
-       sentence("table \"", table.name, "\" ", why,
-                "; on a mesh, tables are cut over the sharding group or live on one of its ranks"),
-       {.table = table.name});
-}
-
 [[noreturn]] void refuse_copies(const Table& table, std::string_view why,
                                 const plan::RankPool& pool) {
   fail(SHARDREC_INVALID_ARGUMENT,
@@ -35,15 +28,21 @@ int64_t bytes_of(const Table& table) {
        {.table = table.name});
 }
 
-// What the table and the mesh leave; never empty.
-plan::ShardingKinds possible_kinds(const Table& table, const plan::RankPool& pool,
-                                   const PlanOptions& options) {
+// What the table leaves; never empty.
+plan::ShardingKinds possible_kinds(const Table& table, const plan::RankPool& pool) {
   plan::ShardingKinds kinds = table.limits.sharding;
-  if (options.on_mesh || !pool.has_all()) kinds.remove(SHARDREC_SHARDING_DATA_PARALLEL);
-  if (!kinds.empty()) return kinds;
-  constexpr const char* kOnlyReplicated = "may only be data_parallel (ALLOWED_SHARDING)";
-  if (options.on_mesh) refuse_on_mesh(table, kOnlyReplicated);
-  refuse_copies(table, kOnlyReplicated, pool);
+  if (!pool.has_all()) kinds.remove(SHARDREC_SHARDING_DATA_PARALLEL);
+  if (kinds.empty()) {
+    refuse_copies(table, "may only be data_parallel (ALLOWED_SHARDING)", pool);
+  }
+  return kinds;
+}
+
+// What AUTO and MIXED take on a mesh, where replicated tables make all sharding groups wait for each other at every step.
+plan::ShardingKinds cut_if_possible(plan::ShardingKinds kinds) {
+  const plan::ShardingKinds all = kinds;
+  kinds.remove(SHARDREC_SHARDING_DATA_PARALLEL);
+  return kinds.empty() ? all : kinds;
 }
 
 shardrec_sharding named_kind(const Table& table, const plan::RankPool& pool,
@@ -51,7 +50,6 @@ shardrec_sharding named_kind(const Table& table, const plan::RankPool& pool,
   const shardrec_sharding kind = options.sharding;
   if (kinds.has(kind)) return kind;
   if (table.limits.sharding.has(kind)) {
-    if (options.on_mesh) refuse_on_mesh(table, "is to be data_parallel");
     refuse_copies(table, "is to be data_parallel", pool);
   }
   fail(SHARDREC_INVALID_ARGUMENT,
@@ -101,12 +99,13 @@ void require_ranks(const Table& table, const Topology& topology, const plan::Ran
 shardrec_sharding choose_kind(const Model& model, size_t table, const plan::RankPool& pool,
                               const PlanOptions& options, bool fits_a_rank) {
   const Table& own = model.tables[table];
-  const plan::ShardingKinds kinds = possible_kinds(own, pool, options);
+  const plan::ShardingKinds kinds = possible_kinds(own, pool);
+  const plan::ShardingKinds chosen = options.mesh_ranks != 0 ? cut_if_possible(kinds) : kinds;
   switch (options.sharding) {
     case SHARDREC_SHARDING_AUTO:
-      return auto_kind(own, kinds, fits_a_rank);
+      return auto_kind(own, chosen, fits_a_rank);
     case SHARDREC_SHARDING_MIXED:
-      return mixed_kind(table, kinds);
+      return mixed_kind(table, chosen);
     default:
       return named_kind(own, pool, options, kinds);
   }

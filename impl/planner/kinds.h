@@ -1,5 +1,5 @@
 // Which kind of sharding each table of a plan gets: what the plan asks for, within what the table
-// and a mesh allow.
+// allows.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,7 @@ namespace shardrec::planner {
 void require_ranks(const Table& table, const Topology& topology, const plan::RankPool& pool);
 
 // Never AUTO or MIXED. pool: of the table. fits_a_rank: is the table's weight within an even share?
-// Throws INVALID_ARGUMENT naming the table, what it allows and what was asked for; UNSUPPORTED
-// where a mesh cannot hold it.
+// Throws INVALID_ARGUMENT naming the table, what it allows and what was asked for.
 shardrec_sharding choose_kind(const Model& model, size_t table, const plan::RankPool& pool,
                               const PlanOptions& options, bool fits_a_rank);
 

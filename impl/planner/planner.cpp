@@ -218,7 +218,8 @@ Plan make_plan(const Model& model, const Topology& topology, const PlanOptions& 
     }
     plan.tables[i].replicated = own.kind == SHARDREC_SHARDING_DATA_PARALLEL;
     if (plan.tables[i].replicated) {
-      plan.tables[i].replication = choose_replication(model, i, topology.ranks, options);
+      plan.tables[i].replication =
+          choose_replication(model, i, std::max(topology.ranks, options.mesh_ranks), options);
     }
     plan.tables[i].boxes = place(own, loads);
     loads.add(i, plan.tables[i].boxes, weights);

@@ -93,8 +93,9 @@ constexpr std::array kCompared = {
                    [](const PlanOptions& o) { return sentence(o.batch_size); }},
     ComparedOption{"SHARDREC_OPTION_BAG_LENGTH",
                    [](const PlanOptions& o) { return number_text(o.bag_length); }},
-    ComparedOption{"the mesh",
-                   [](const PlanOptions& o) { return std::string(o.on_mesh ? "given" : "NULL"); }},
+    ComparedOption{
+        "the mesh",
+        [](const PlanOptions& o) { return std::string(o.mesh_ranks != 0 ? "given" : "NULL"); }},
     ComparedOption{"SHARDREC_OPTION_BALANCE",
                    [](const PlanOptions& o) { return std::string(plan::name_of(o.balance)); }},
 };

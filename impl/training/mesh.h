@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "comm/communicator.h"
+#include "embedding/tables/sharding_groups.h"
 #include "shardrec/options.h"
 
 namespace shardrec::training {
@@ -21,6 +22,7 @@ struct MeshPlace {
 MeshPlace mesh_place_of(int rank, int ranks, int sharding_group_size, shardrec_placement placement);
 
 struct Mesh {
+  embedding::ShardingGroups groups;
   MeshPlace place;
   std::shared_ptr<comm::Communicator> sharding;
   std::shared_ptr<comm::Communicator> replicas;

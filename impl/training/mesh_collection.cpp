@@ -1,5 +1,6 @@
 #include "training/mesh_collection.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -10,15 +11,8 @@
 namespace shardrec::training {
 namespace {
 
-void refuse_replicated_tables(const plan::Model& model, const plan::Plan& plan) {
-  for (size_t t = 0; t < plan.tables.size() && t < model.tables.size(); ++t) {
-    if (!plan.tables[t].replicated) continue;
-    core::fail(SHARDREC_UNSUPPORTED,
-               core::sentence("table \"", model.tables[t].name,
-                              "\" is replicated: on a mesh, tables are cut over the sharding group "
-                              "or live on one of its ranks"),
-               {.table = model.tables[t].name});
-  }
+bool any_replicated(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.tables, &plan::TablePlan::replicated);
 }
 
 // Replicas of several sharding groups may be made on one machine at once: a collection knows of its
@@ -34,7 +28,7 @@ void require_room(const MeshRanks& own, const plan::Model& model, const plan::Pl
     }
   } catch (const core::Error&) {  // a plan that the collection refuses, in its own words
   }
-  const embedding::GatheredNeeds needs(own.ranks, own.operation, own.world.rank(), bytes);
+  const embedding::GatheredNeeds needs(own.ranks, own.operation, own.world->rank(), bytes);
   comm::agree(own.ranks, own.operation, [&] { needs.check(); });
 }
 
@@ -54,7 +48,7 @@ std::shared_ptr<embedding::Collection> make_replica(const MeshRanks& own, const 
                       error.parts());
     }
   } catch (...) {
-    own.world.fail(own.operation.name);
+    own.world->fail(own.operation.name);
     throw;
   }
   comm::agree(own.ranks, own.operation, [&] {
@@ -70,7 +64,6 @@ std::shared_ptr<embedding::Collection> make_collection(
     const embedding::CollectionOptions& options) {
   // The collection itself compares inside its sharding group only.
   comm::agree_on_same(mesh.ranks, mesh.operation, [&] {
-    refuse_replicated_tables(model, plan);
     plan::check_tiling(plan, model);
     std::vector<comm::SharedValue> values = {{"model", plan::model_fingerprint(model)},
                                              {"plan", plan::plan_fingerprint(plan, model)}};
@@ -79,6 +72,9 @@ std::shared_ptr<embedding::Collection> make_collection(
     }
     return values;
   });
+  if (mesh.groups.count > 1 && any_replicated(plan)) {
+    return std::make_shared<embedding::Collection>(mesh.world, mesh.groups, model, plan, options);
+  }
   require_room(mesh, model, plan, options);
   return make_replica(mesh, model, plan, options);
 }

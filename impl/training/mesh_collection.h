@@ -15,11 +15,13 @@ namespace shardrec::training {
 struct MeshRanks {
   comm::Collectives& ranks;  // all ranks of the mesh
   comm::Operation operation;
-  comm::Communicator& world;                     // the same ranks
+  std::shared_ptr<comm::Communicator> world;     // the same ranks
   std::shared_ptr<comm::Communicator> sharding;  // this rank's sharding group
+  embedding::ShardingGroups groups;
 };
 
-// Collective over the mesh. Throws UNSUPPORTED (a replicated table), DISAGREEMENT (ranks bring different
+// Collective over the mesh. Where a table is replicated and there are several sharding groups, the collection is of all of
+// them, which take steps together; else it is of this rank's. Throws DISAGREEMENT (ranks bring different
 // models, plans or options), OUT_OF_MEMORY and what a collection's constructor throws, the same on
 // every rank. An error of one rank alone ends the mesh.
 std::shared_ptr<embedding::Collection> make_collection(const MeshRanks& mesh,

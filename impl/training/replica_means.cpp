@@ -101,6 +101,8 @@ void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation
   const auto pieces = embedding::stored_pieces(collection_->layout(), collection_->shards(),
                                                embedding::PieceUse::kLoad);
   for (const embedding::StoredPiece& piece : pieces) {
+    // Replicated tables are equal on all ranks of the mesh after every step.
+    if (collection_->layout().table(piece.table).replicated) continue;
     add_to_block(piece, rows_of(piece.shard), operation.name);
   }
   average_block(operation.name);

@@ -38,9 +38,11 @@ class ReplicaSync {
 
   // Number of this rank's replica.
   int replica() const noexcept { return replicas_->rank(); }
-  // Have the replicas the same tables, as after average(), at the start and after a load?
+  // Have the replicas the same tables, as after average(), at the start and after a load? Always, where all tables are
+  // replicated.
   bool in_step(const embedding::Collection& collection) const {
-    return replicas_->size() == 1 || collection.step() == step_in_common_;
+    return replicas_->size() == 1 || !collection.layout().any_cut() ||
+           collection.step() == step_in_common_;
   }
   void set_in_step(const embedding::Collection& collection) noexcept {
     step_in_common_ = collection.step();

@@ -6,10 +6,9 @@
 
 namespace shardrec::training {
 
-Tables::Tables(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
+Tables::Tables(const std::shared_ptr<comm::Communicator>& communicator, const plan::Model& model,
                const plan::Plan& plan, const embedding::CollectionOptions& options)
-    : collection_(
-          std::make_shared<embedding::Collection>(std::move(communicator), model, plan, options)) {}
+    : collection_(std::make_shared<embedding::Collection>(communicator, model, plan, options)) {}
 
 // What may fail on this rank alone comes before the first collective part. The agreement's channel is opened whatever the
 // options are, which are compared only then: the n-th channel of every rank is the same one.
@@ -19,11 +18,17 @@ Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mes
                const embedding::CollectionOptions& options)
     : replicas_(std::make_unique<ReplicaSync>(world, mesh.replicas)) {
   auto agreement = std::make_unique<embedding::ReplicaAgreement>(mesh.replicas);
-  collection_ = make_collection(
-      {.ranks = collectives, .operation = operation, .world = *world, .sharding = mesh.sharding},
-      model, plan, options);
+  collection_ = make_collection({.ranks = collectives,
+                                 .operation = operation,
+                                 .world = world,
+                                 .sharding = mesh.sharding,
+                                 .groups = mesh.groups},
+                                model, plan, options);
   replicas_->connect(collection_, operation);
-  if (options.non_finite == SHARDREC_NON_FINITE_SKIP && mesh.replicas->size() > 1) {
+  // A collection of all sharding groups decides by what all of its ranks say.
+  const bool groups_decide = collection_->layout().groups().count == 1;
+  if (options.non_finite == SHARDREC_NON_FINITE_SKIP && mesh.replicas->size() > 1 &&
+      groups_decide) {
     collection_->decide_with(std::move(agreement));
   }
 }

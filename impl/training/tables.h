@@ -20,7 +20,7 @@ namespace shardrec::training {
 class Tables {
  public:
   // Collective over the communicator: as the collection's constructor. The plan is for its ranks.
-  Tables(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
+  Tables(const std::shared_ptr<comm::Communicator>& communicator, const plan::Model& model,
          const plan::Plan& plan, const embedding::CollectionOptions& options);
   // Collective over a mesh: as make_collection(). world: all ranks of the mesh. The plan is for the ranks of
   // a sharding group.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
@@ -98,6 +99,19 @@ inline shardrec::Plan make_plan(const shardrec::Model& model, int ranks,
   shardrec::Options options(SHARDREC_OPTIONS_PLAN);
   options.set(SHARDREC_OPTION_SHARDING, sharding);
   return shardrec::Plan(model, shardrec::Topology(ranks), options);
+}
+
+// "user" cut by rows, "item" on every rank.
+inline shardrec::Plan half_replicated_plan(const shardrec::Model& model, int ranks,
+                                           shardrec_replication way) {
+  shardrec::Plan plan = shardrec::Plan::empty(model, shardrec::Topology(ranks));
+  const int64_t each = (kRows[0] + ranks - 1) / ranks;
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    const int64_t row = rank * each;
+    plan.add_box(0, {.rank = rank, .row = row, .rows = std::min(each, kRows[0] - row), .cols = 8});
+  }
+  plan.replicate(1, way);
+  return plan;
 }
 
 inline shardrec::Options mlp_options() {

@@ -117,6 +117,50 @@ TEST(CheckpointApi, MovesToOtherPlansRanksAndReplicas) {
   }
 }
 
+// Saved once, by whichever way it was kept in step, and loaded by every rank.
+TEST(CheckpointApi, AReplicatedTableOfAMeshMovesToOtherMeshesAndToNone) {
+  Directory directory;
+  std::vector<float> expected;
+  run(4, [&](Comm& comm, int rank) {
+    const shardrec::Model model = make_model();
+    shardrec::Mesh mesh(comm, 2);
+    Job job(comm, &mesh, model, half_replicated_plan(model, 2, SHARDREC_REPLICATION_ROWS));
+    for (int64_t i = 0; i < 4; ++i) job.step(i);
+    Checkpoint checkpoint(comm, directory.path());
+    add_all(checkpoint, job);
+    // The copies of the other table differ.
+    EXPECT_EQ(status_of([&] { checkpoint.commit(4); }), SHARDREC_INVALID_STATE);
+    job.tables.sync_replicas();
+    checkpoint.commit(4);
+    auto state = job.state();
+    if (rank == 0) expected = std::move(state);
+  });
+  for (const std::pair<int, int>& world : {std::pair(1, 1), std::pair(3, 3), std::pair(6, 3)}) {
+    const int ranks = world.first;
+    const int group = world.second;
+    std::mutex mutex;
+    std::vector<std::vector<float>> trained;
+    run(ranks, [&](Comm& comm, int) {
+      std::optional<shardrec::Mesh> mesh;
+      if (ranks != group) mesh.emplace(comm, group);
+      const shardrec::Model model = make_model();
+      Job job(comm, mesh ? &*mesh : nullptr, model,
+              half_replicated_plan(model, group, SHARDREC_REPLICATION_SAMPLES));
+      Checkpoint checkpoint(comm, directory.path());
+      add_all(checkpoint, job);
+      checkpoint.open(4);
+      checkpoint.load();
+      EXPECT_EQ(job.state(), expected);
+      job.step(4);
+      job.tables.sync_replicas();
+      auto state = job.state();
+      const std::lock_guard lock(mutex);
+      trained.push_back(std::move(state));
+    });
+    for (const auto& state : trained) EXPECT_EQ(state, trained.front());
+  }
+}
+
 TEST(CheckpointApi, ALoadThatFailsHalfwayIsRefusedUntilOneSucceeds) {
   Directory directory;
   run(2, [&](Comm& comm, int rank) {

@@ -49,10 +49,10 @@ struct OptionDifference {
   const char* value;
 };
 
-// The options of a plan; a new one does not compile before it is among them. on_mesh is no option:
-// it says which function was called.
+// The options of a plan; a new one does not compile before it is among them. mesh_ranks is no option:
+// it says what the function was called with.
 std::vector<OptionDifference> options_that_differ() {
-  const auto& [sharding, replication, batch_size, bag_length, balance, on_mesh] =
+  const auto& [sharding, replication, batch_size, bag_length, balance, mesh_ranks] =
       planner::PlanOptions{};
   (void)sharding;
   return {{SHARDREC_OPTION_SHARDING, "SHARDING", "row_wise"},

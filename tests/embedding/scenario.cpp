@@ -273,8 +273,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, deal.threads));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEDUPLICATE, deal.deduplicate ? 1 : 0));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, deal.hierarchical ? 1 : 0));
-  SR_OK(
-      shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, SHARDREC_DIVISOR_CUSTOM));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, deal.divisor));
   SR_OK(
       shardrec_options_set_f64(options, SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE, scenario.divisor));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OUTPUT_DTYPE, deal.output_dtype));
@@ -287,7 +286,11 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   if (deal.replicas == 1) {
     SR_OK(shardrec_collection_create(comm, nullptr, model, plan, options, &tables));
   } else {
-    SR_OK(shardrec_mesh_create(comm, deal.ranks, nullptr, &mesh));
+    shardrec_options* mesh_options = nullptr;
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_MESH, &mesh_options));
+    SR_OK(shardrec_options_set_i64(mesh_options, SHARDREC_OPTION_PLACEMENT, deal.placement));
+    SR_OK(shardrec_mesh_create(comm, deal.ranks, mesh_options, &mesh));
+    shardrec_options_destroy(&mesh_options);
     SR_OK(shardrec_collection_create(comm, mesh, model, plan, options, &tables));
   }
   shardrec_lookup* lookup = nullptr;

@@ -114,8 +114,8 @@ TEST_F(MeshOverNccl, LookupsAndSyncsHaveTheBitsOfTheCpu) {
   for (const shardrec_placement placement :
        {SHARDREC_PLACEMENT_INTRA_NODE_SYNC, SHARDREC_PLACEMENT_INTRA_NODE_SHARD}) {
     for (const shardrec_sharding sharding :
-         {SHARDREC_SHARDING_ROW_WISE, SHARDREC_SHARDING_COLUMN_WISE,
-          SHARDREC_SHARDING_TABLE_WISE}) {
+         {SHARDREC_SHARDING_ROW_WISE, SHARDREC_SHARDING_COLUMN_WISE, SHARDREC_SHARDING_TABLE_WISE,
+          SHARDREC_SHARDING_DATA_PARALLEL}) {
       for (const int replicas : {2, 3}) {
         SCOPED_TRACE(std::to_string(replicas) + " replicas, sharding " + std::to_string(sharding));
         expect_bits_of_the_cpu({.placement = placement, .sharding = sharding}, 2 * replicas);

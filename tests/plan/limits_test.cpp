@@ -238,8 +238,8 @@ TEST(MinColumns, AreAtMostTheTables) {
   EXPECT_TRUE(model.tables.empty());
 }
 
-TEST(OnAMesh, NoTableIsReplicated) {
-  const PlanOptions automatic{.sharding = SHARDREC_SHARDING_AUTO, .on_mesh = true};
+TEST(OnAMesh, TablesAreReplicatedWhereTheyAreToBeOrMayNotBeCut) {
+  const PlanOptions automatic{.sharding = SHARDREC_SHARDING_AUTO, .mesh_ranks = 8};
   const Model small = tables_of({{5, 8}, {7, 8}});
   const Plan plan = make_plan(small, {2, 2}, automatic);
   EXPECT_EQ(owners(plan), (std::vector<int32_t>{1, 0}));
@@ -247,23 +247,31 @@ TEST(OnAMesh, NoTableIsReplicated) {
   for (int i = 0; i < 14; ++i) {
     add_table(many, {.name = std::to_string(i), .rows = 64, .dim = 16});
   }
-  const PlanOptions mixed{.sharding = SHARDREC_SHARDING_MIXED, .on_mesh = true};
+  const PlanOptions mixed{.sharding = SHARDREC_SHARDING_MIXED, .mesh_ranks = 8};
   for (const TablePlan& table : make_plan(many, {4, 2}, mixed).tables) {
     EXPECT_FALSE(table.replicated);
   }
-  std::string sentence;
-  const PlanOptions named{.sharding = SHARDREC_SHARDING_DATA_PARALLEL, .on_mesh = true};
-  EXPECT_EQ(status_of([&] { make_plan(small, {2, 2}, named); }, &sentence), SHARDREC_UNSUPPORTED);
-  EXPECT_EQ(
-      sentence,
-      "table \"t0\" is to be data_parallel; on a mesh, tables are cut over the sharding group "
-      "or live on one of its ranks");
+  const PlanOptions named{.sharding = SHARDREC_SHARDING_DATA_PARALLEL, .mesh_ranks = 8};
+  for (const TablePlan& table : make_plan(small, {2, 2}, named).tables) {
+    EXPECT_TRUE(table.replicated);
+  }
   const Model only = table_with(100, 8, limits("data_parallel"));
-  EXPECT_EQ(status_of([&] { make_plan(only, {2, 2}, automatic); }, &sentence),
-            SHARDREC_UNSUPPORTED);
-  EXPECT_NE(sentence.find("table \"t\" may only be data_parallel (ALLOWED_SHARDING)"),
-            std::string::npos)
-      << sentence;
+  EXPECT_TRUE(make_plan(only, {2, 2}, automatic).tables[0].replicated);
+  EXPECT_TRUE(make_plan(only, {2, 2}, mixed).tables[0].replicated);
+}
+
+// The gradients of all ranks of the mesh cross, not those of a sharding group.
+TEST(OnAMesh, TheWayOfReplicatingIsTheOneOfFewestBytesOverAllRanks) {
+  const Model model = table_with(400, 8, {});
+  PlanOptions options{.sharding = SHARDREC_SHARDING_DATA_PARALLEL, .batch_size = 32};
+  const auto way = [&](int ranks) {
+    return make_plan(model, {ranks, 1}, options).tables[0].replication;
+  };
+  const auto of_two = way(2);
+  const auto of_many = way(64);
+  EXPECT_NE(of_two, of_many);
+  options.mesh_ranks = 64;
+  EXPECT_EQ(way(2), of_many);
 }
 
 TEST(Limits, TravelInTheModelsJsonAndCountInItsFingerprint) {

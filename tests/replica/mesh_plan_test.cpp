@@ -1,4 +1,4 @@
-// shardrec_plan_collective on a mesh: one plan for all replicas, without replicated tables.
+// shardrec_plan_collective on a mesh: one plan for all replicas, which replicates only the tables that are to be.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -97,18 +97,28 @@ TEST(PlanOnMesh, HasANodePerRankWhereShardingGroupsLieDifferently) {
   });
 }
 
-TEST(PlanOnMesh, RefusesWhatAMeshCannotHoldOnAllRanks) {
+TEST(PlanOnMesh, ReplicatesWhatIsToBeOrMayNotBeCut) {
   run_ranks(4, 2, [&](int, shardrec_comm* comm) {
-    Rank rank(comm);
-    EXPECT_EQ(rank.make("data_parallel"), SHARDREC_UNSUPPORTED);
-    EXPECT_NE(std::string(shardrec_last_error()).find("\"small\""), std::string::npos)
-        << shardrec_last_error();
-    EXPECT_EQ(rank.plan, nullptr);
-    EXPECT_EQ(rank.make("auto"), SHARDREC_OK) << shardrec_last_error();  // the mesh lives on
+    const auto count_replicated = [](const Rank& rank) {
+      int count = 0;
+      for (const int32_t table : {0, 1}) {
+        int32_t boxes = -1;
+        SR_EXPECT_OK(shardrec_plan_box_count(rank.plan, table, &boxes));
+        count += boxes == 0 ? 1 : 0;
+      }
+      return count;
+    };
+    Rank all(comm);
+    ASSERT_EQ(all.make("data_parallel"), SHARDREC_OK) << shardrec_last_error();
+    EXPECT_EQ(count_replicated(all), 2);
     Rank only(comm, "intra_node_sync", "data_parallel");
-    EXPECT_EQ(only.make("auto"), SHARDREC_UNSUPPORTED);
-    EXPECT_NE(std::string(shardrec_last_error()).find("ALLOWED_SHARDING"), std::string::npos)
+    ASSERT_EQ(only.make("auto"), SHARDREC_OK) << shardrec_last_error();
+    EXPECT_EQ(count_replicated(only), 1);
+    shardrec_collection* tables = nullptr;
+    EXPECT_EQ(shardrec_collection_create(comm, only.mesh, only.model, only.plan, nullptr, &tables),
+              SHARDREC_OK)
         << shardrec_last_error();
+    shardrec_collection_destroy(&tables);
   });
 }
 

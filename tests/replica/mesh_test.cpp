@@ -248,14 +248,6 @@ TEST(Mesh, APlanForOtherTablesThanTheModelsIsRefusedOnAllRanks) {
   });
 }
 
-TEST(Mesh, ReplicatedTablesAreUnsupportedWithTheirName) {
-  run_ranks(4, 2, [&](int, shardrec_comm* comm) {
-    const Rank rank(comm, {.sharding = SHARDREC_SHARDING_DATA_PARALLEL});
-    EXPECT_EQ(rank.status(), SHARDREC_UNSUPPORTED);
-    EXPECT_NE(std::string(shardrec_last_error()).find("\"t\""), std::string::npos);
-  });
-}
-
 TEST(Mesh, ACommunicatorThatIsAbortedEndsItsMeshForAll) {
   // A rank that leaves at once would be a second reason, which may be the first to be seen.
   std::barrier together(4);

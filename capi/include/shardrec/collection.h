@@ -85,7 +85,9 @@ typedef enum shardrec_stat {
  * mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
  * group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
  * and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
- * the whole mesh. What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
+ * the whole mesh. Where the plan replicates a table, all of these are collective over the whole mesh, lookups are as many
+ * on all of its ranks and made in the same order, LOOKUPS, too, is the same on all of them, and HIERARCHICAL 1 is
+ * UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
  * decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions,
  * NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming
  * rank and option.
@@ -98,7 +100,7 @@ typedef enum shardrec_stat {
  * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: the
  * plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all get it,
  * with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED
- * (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a
+ * (DEVICE without the plug-in; replicated tables on a mesh with HIERARCHICAL 1), DEVICE_ERROR (as any later call of a
  * collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on some
  * only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create(
@@ -138,7 +140,8 @@ SHARDREC_API shardrec_status shardrec_collection_wait_device(shardrec_collection
 
 /* Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
  * over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
- * are equal bit for bit. With the option REPLICA_SYNC TOUCHED, the default, only rows that a step or a write
+ * are equal bit for bit. Tables that the plan replicates are so after every step, and are left alone
+ * (mesh.h). With the option REPLICA_SYNC TOUCHED, the default, only rows that a step or a write
  * has changed on any replica since the last sync are averaged and moved (all rows of a box where nearly all
  * have changed), after the replicas have told each other which: bytes and time are in proportion to them. The
  * others are equal on all replicas already and stay as they are. FULL averages them too, which where the

@@ -112,7 +112,7 @@ SHARDREC_API shardrec_status shardrec_lookup_forward(shardrec_lookup *lookup, in
                                                      SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on all
- * ranks (on a mesh, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
+ * ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_all_done(const shardrec_lookup *lookup,
                                                       SHARDREC_FLAG int32_t *out);
@@ -166,7 +166,11 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
  * SKIP: no rank applies or keeps anything, and this returns OK on all of them: shardrec_collection_step tells.
  * No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an infinity does this
  * in place of what its update says. On a mesh the sharding groups then wait for each other in this call: a step that
- * one group skips or refuses (INVALID_BATCH) is not applied by the others either, which return OK.
+ * one group skips or refuses (INVALID_BATCH) is not applied by the others either, which return OK. On a mesh with
+ * replicated tables all its ranks take the step together, as those of one group do: what one skips or refuses, all skip
+ * or refuse, and training settings are the same on all of them. A rank without data takes part with an empty batch; for
+ * a sharding group that does not take part, the others wait until their deadline (TIMEOUT, naming a rank of it and the
+ * call).
  *
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
  * forward; another update than send_gradients was given: these only on this rank; tables that were loaded

@@ -6,6 +6,11 @@
  * (shardrec_collection_sync_replicas). Gradients are divided by S by default (option GRADIENT_DIVISOR).
  * Replicas start equal: initial values depend on the seed and on names only.
  *
+ * Tables that the plan replicates (data-parallel) belong to no sharding group: the gradients of all W ranks train them in
+ * every step, divided by W by default, and they are equal on all ranks after it, so that averaging leaves them alone. Their
+ * bits are those of one group of W ranks with the same batches. With such a table, the sharding groups take each step
+ * together: all calls of the collection and of its lookups that are collective are so over the whole mesh.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_MESH_H
 #define SHARDREC_MESH_H

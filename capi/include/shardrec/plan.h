@@ -84,12 +84,12 @@ SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
 
 /* Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
  * check that models and options are the same.
- * mesh: NULL, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
- * table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
- * is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments,
+ * mesh: NULL, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. AUTO
+ * and MIXED then replicate only tables that may not be cut, for a replicated table makes all sharding groups
+ * wait for each other in every step (mesh.h). What one rank gets wrong in its arguments,
  * but for comm, every rank gets as its error; the communicator lives on, and the call may be made again.
  * Collective, blocking (setup deadline). Errors: as shardrec_plan_create; INVALID_ARGUMENT (also: a mesh of
- * another communicator), UNSUPPORTED (see mesh), DISAGREEMENT (models or options differ; names a rank and
+ * another communicator), DISAGREEMENT (models or options differ; names a rank and
  * the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_collective(
     shardrec_comm *comm, SHARDREC_NULLABLE shardrec_mesh *mesh, const shardrec_model *model,

@@ -36,8 +36,8 @@ void offered(const F& calls) {
 Model make_model(const RecordedCase& recorded);
 
 // Boxes as recorded, or each table under the kind of sharding that is named for it. Throws
-// NotComparable for replicated tables in 2D parallel: they average over all ranks at every step
-// where the case was recorded, and with their replica here.
+// NotComparable for replicated tables in 2D parallel: the gradients of all ranks train them here at every step, and those
+// of the replica's ranks did where the case was recorded.
 Plan make_plan(const RecordedCase& recorded, const ReplayOptions& options, const Model& model,
                int ranks, int ranks_per_node);
 

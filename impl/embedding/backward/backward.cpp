@@ -55,30 +55,37 @@ void Backward::begin() {
   laid_out_ = false;
 }
 
-float Backward::divisor(const InputExchange& input) const {
-  const CollectionOptions& options = context_.options;
-  const int64_t batch_size = input.batch().batch_size();
-  switch (options.divisor) {
-    case SHARDREC_DIVISOR_NONE:
-      return 1;
-    case SHARDREC_DIVISOR_CUSTOM:
-      return static_cast<float>(options.divisor_value);
-    case SHARDREC_DIVISOR_SAMPLES:
-      return batch_size == 0
-                 ? 1.0F
-                 : static_cast<float>(static_cast<double>(input.inbox().global_batch()) /
-                                      static_cast<double>(batch_size));
-    default:
-      return static_cast<float>(context_.layout.ranks());
-  }
+Divisors Backward::divisors(const InputExchange& input) const {
+  const Layout& layout = context_.layout;
+  return {.cut = divisor(input, layout.groups().size, input.inbox().group_batch()),
+          .replicated = divisor(input, layout.ranks(), input.inbox().global_batch())};
 }
 
-// The same on all ranks. By a power of two that leaves nothing of a gradient out of range.
-bool Backward::owners_apply_divisor(const InputExchange& input) const {
-  if (options_.weight_gradient || context_.options.divisor == SHARDREC_DIVISOR_SAMPLES)
-    return false;
+Divisor Backward::divisor(const InputExchange& input, int ranks, int64_t samples) const {
+  const CollectionOptions& options = context_.options;
+  const int64_t batch_size = input.batch().batch_size();
+  Divisor chosen;
+  switch (options.divisor) {
+    case SHARDREC_DIVISOR_NONE:
+      break;
+    case SHARDREC_DIVISOR_CUSTOM:
+      // What a sharding group is to be divided by: all of them together by so many times that.
+      chosen.value =
+          static_cast<float>(options.divisor_value * (ranks / context_.layout.groups().size));
+      break;
+    case SHARDREC_DIVISOR_SAMPLES:
+      if (batch_size == 0) return chosen;
+      chosen.value =
+          static_cast<float>(static_cast<double>(samples) / static_cast<double>(batch_size));
+      return chosen;
+    default:
+      chosen.value = static_cast<float>(ranks);
+  }
+  // The same on all ranks. By a power of two that leaves nothing of a gradient out of range.
   int exponent = 0;
-  return std::frexp(divisor(input), &exponent) == 0.5F && std::abs(exponent) < 64;
+  chosen.by_owner = !options_.weight_gradient && std::frexp(chosen.value, &exponent) == 0.5F &&
+                    std::abs(exponent) < 64;
+  return chosen;
 }
 
 void Backward::set_gradient(const InputExchange& input, int32_t output, const OutputView& gradient,
@@ -165,20 +172,21 @@ Lends Backward::lends_to() const {
 
 void Backward::lay_out(const InputExchange& input) {
   if (laid_out_) return;
-  const float divided_by = divisor(input);
-  bool scaled = divided_by != 1;
+  const Divisors by = divisors(input);
+  bool scaled = by.cut.value != 1 || by.replicated.value != 1;
   const plan::Model& model = context_.model();
   for (size_t t = 0; t < model.tables.size(); ++t) {
     scaled = scaled || model.optimizer_of(static_cast<int32_t>(t)).max_gradient != 0;
   }
-  const bool owners_divide = owners_apply_divisor(input);
+  const auto may_lend = [](const Divisor& one) { return one.value == 1 || one.by_owner; };
   const bool lends = options_.borrow && !options_.weight_gradient &&
-                     (divided_by == 1 || owners_divide) && !input.batch().expansion().present() &&
+                     (may_lend(by.cut) || may_lend(by.replicated)) &&
+                     !input.batch().expansion().present() &&
                      context_.options.output_dtype == SHARDREC_FLOAT32 && codec_ == nullptr;
   const Loan loan{.lends = lends ? lends_to() : Lends::kNothing,
                   .lending = &lent_->lending,
                   .number = lent_number_.value()};
-  packing_.lay_out(input.routed(), options_.weight_gradient && scaled, owners_divide, loan,
+  packing_.lay_out(input.routed(), options_.weight_gradient && scaled, by, loan,
                    exchange_.buffer());
   laid_out_ = true;
 }
@@ -189,8 +197,7 @@ void Backward::pack(const InputExchange& input, int32_t output, const OutputView
   const auto [rows, columns] = input.output_shape(output);
   const OutputView reached = gradients_[static_cast<size_t>(output)].reached.matrix(
       gradient, rows, columns, true, context_.backend());
-  packing_.pack(input.routed(), input.batch().expansion(), output, reached, divisor(input),
-                context_.backend());
+  packing_.pack(input.routed(), input.batch().expansion(), output, reached, context_.backend());
 }
 
 bool Backward::write(const InputExchange& input, Finish how) {
@@ -293,8 +300,8 @@ void Backward::apply(const InputExchange& input, uint64_t lookup,
                      std::span<const comm::ConstBytes> messages,
                      std::span<const comm::ConstBytes> bodies, PhaseTimer& timer) {
   timer.next(Phase::kIndexPlan);
-  update_.open(input.inbox(), messages, bodies, lent_to_here_.blocks(),
-               owners_apply_divisor(input) ? 1 / divisor(input) : 1, posted_.steps, plan_);
+  update_.open(input.inbox(), messages, bodies, lent_to_here_.blocks(), divisors(input),
+               posted_.steps, plan_);
   if (weight_gradients_ != nullptr) {
     timer.next(Phase::kGradientExchange);
     exchange_weight_gradients(input, lookup, messages, bodies);

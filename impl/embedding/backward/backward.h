@@ -114,8 +114,10 @@ class Backward {
     bool ready = false;
   };
 
-  float divisor(const InputExchange& input) const;
-  bool owners_apply_divisor(const InputExchange& input) const;
+  // Of the batch.
+  Divisors divisors(const InputExchange& input) const;
+  // Of tables that ranks ranks train, which have so many samples together.
+  Divisor divisor(const InputExchange& input, int ranks, int64_t samples) const;
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient(const InputExchange& input) const;
   // Looks for a NaN or an infinity in the gradient of an output, where the option NON_FINITE asks.

@@ -21,18 +21,18 @@ GradientPacking::GradientPacking(const Layout& layout)
   }
 }
 
-// Are the gradients of a block what the caller gives, side by side, but for a late division?
+// Are the gradients of a block what the caller gives, side by side, but for a division on the owner?
 bool GradientPacking::may_lend(const Block& block) const {
   const Part& part = layout_.parts()[static_cast<size_t>(block.part)];
   const TableLayout& table = layout_.table(part.table);
   // Of a sequence, all ids must go there.
   return part.columns.size() == 1 && table.owner_applies_divisor &&
-         (!block.sequence || table.whole);
+         divisors_.of(table).for_source(table) == 1 && (!block.sequence || table.whole);
 }
 
-void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool late, const Loan& loan,
-                              comm::MessageBuffer& buffer) {
-  owners_divide_ = late;
+void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, const Divisors& divisors,
+                              const Loan& loan, comm::MessageBuffer& buffer) {
+  divisors_ = divisors;
   const auto lends_to = [&](int owner) {
     return loan.lends == Lends::kToProcess ||
            (loan.lends == Lends::kToItself && owner == layout_.rank());
@@ -103,7 +103,7 @@ size_t GradientPacking::target_bytes(const Target& target) const {
 }
 
 void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-                           const OutputView& gradient, float divisor, compute::Backend& backend) {
+                           const OutputView& gradient, compute::Backend& backend) {
   bags_.clear();
   sequences_.clear();
   for (const Target& target : targets_) {
@@ -112,9 +112,9 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
     if (target.lent != nullptr) {
       lend(target, gradient);
     } else if (output == 0) {
-      bags_.push_back(bag_gradients(routed, expansion, target, gradient, divisor));
+      bags_.push_back(bag_gradients(routed, expansion, target, gradient));
     } else {
-      sequences_.push_back(sequence_gradients(routed, target, gradient, divisor));
+      sequences_.push_back(sequence_gradients(routed, target, gradient));
     }
   }
   backend.gradients().pack_bag_gradients(bags_);
@@ -130,8 +130,7 @@ void GradientPacking::lend(const Target& target, const OutputView& gradient) {
 compute::BagGradients GradientPacking::bag_gradients(const RoutedBatch& routed,
                                                      const Expansion& expansion,
                                                      const Target& target,
-                                                     const OutputView& gradient,
-                                                     float divisor) const {
+                                                     const OutputView& gradient) const {
   const plan::Feature& feature = layout_.model().features[static_cast<size_t>(target.feature)];
   const bool mean = feature.pooling == SHARDREC_POOLING_MEAN;
   const auto part = static_cast<size_t>(target.part);
@@ -141,7 +140,7 @@ compute::BagGradients GradientPacking::bag_gradients(const RoutedBatch& routed,
           .gradient = gradient_of(target, gradient),
           .columns = columns_of(target.part),
           .width = layout_.parts()[part].width,
-          .divisor = divisor_of(target, divisor),
+          .divisor = divisor_of(target),
           .max_gradient = max_gradient_of(target),
           .out = target.rows,
           .unscaled = target.unscaled};
@@ -149,8 +148,7 @@ compute::BagGradients GradientPacking::bag_gradients(const RoutedBatch& routed,
 
 compute::SequenceGradients GradientPacking::sequence_gradients(const RoutedBatch& routed,
                                                                const Target& target,
-                                                               const OutputView& gradient,
-                                                               float divisor) const {
+                                                               const OutputView& gradient) const {
   const Part& part = layout_.parts()[static_cast<size_t>(target.part)];
   const auto intervals = routed.intervals(target.feature);
   return {.ids = routed.ids(target.feature),
@@ -161,7 +159,7 @@ compute::SequenceGradients GradientPacking::sequence_gradients(const RoutedBatch
           .gradient = gradient_of(target, gradient),
           .columns = columns_of(target.part),
           .width = part.width,
-          .divisor = divisor_of(target, divisor),
+          .divisor = divisor_of(target),
           .max_gradient = max_gradient_of(target),
           .out = target.rows};
 }
@@ -172,9 +170,9 @@ compute::OutputGradient GradientPacking::gradient_of(const Target& target,
   return {gradient.column(column), gradient.element, static_cast<size_t>(gradient.stride)};
 }
 
-float GradientPacking::divisor_of(const Target& target, float divisor) const {
-  const int32_t table = layout_.parts()[static_cast<size_t>(target.part)].table;
-  return owners_divide_ && layout_.table(table).owner_applies_divisor ? 1 : divisor;
+float GradientPacking::divisor_of(const Target& target) const {
+  const TableLayout& table = layout_.table(layout_.parts()[static_cast<size_t>(target.part)].table);
+  return divisors_.of(table).for_source(table);
 }
 
 float GradientPacking::max_gradient_of(const Target& target) const {

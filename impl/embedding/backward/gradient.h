@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/gradient_operations.h"
+#include "embedding/backward/divisors.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/lending.h"
@@ -23,17 +24,17 @@ class GradientPacking {
   explicit GradientPacking(const Layout& layout);
 
   // Makes room for the gradients of a batch in `buffer` and writes the headers. unscaled: pooled
-  // gradients are packed as they are, too. late: owners divide where they can. loan: the caller's
+  // gradients are packed as they are, too. divisors: of the batch. loan: the caller's
   // gradients are floats and there until the step is taken: blocks that need no change are not
   // packed, those for this rank or those for all, as the loan says.
-  void lay_out(const RoutedBatch& routed, bool unscaled, bool late, const Loan& loan,
+  void lay_out(const RoutedBatch& routed, bool unscaled, const Divisors& divisors, const Loan& loan,
                comm::MessageBuffer& buffer);
 
-  // Writes the gradient of one output / divisor, clamped to the max_gradient of the
+  // Writes the gradient of one output, divided, clamped to the max_gradient of the
   // table's optimizer, divided by the bag's length for MEAN.
   // Before that, the gradients of the samples that share a bag are added up in ascending order.
   void pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-            const OutputView& gradient, float divisor, compute::Backend& backend);
+            const OutputView& gradient, compute::Backend& backend);
 
   // Completes the headers of the messages, before they are sent.
   void seal(bool accumulate, uint64_t settings);
@@ -61,12 +62,11 @@ class GradientPacking {
   size_t target_bytes(const Target& target) const;
   void lend(const Target& target, const OutputView& gradient);
   compute::BagGradients bag_gradients(const RoutedBatch& routed, const Expansion& expansion,
-                                      const Target& target, const OutputView& gradient,
-                                      float divisor) const;
+                                      const Target& target, const OutputView& gradient) const;
   compute::SequenceGradients sequence_gradients(const RoutedBatch& routed, const Target& target,
-                                                const OutputView& gradient, float divisor) const;
+                                                const OutputView& gradient) const;
   compute::OutputGradient gradient_of(const Target& target, const OutputView& gradient) const;
-  float divisor_of(const Target& target, float divisor) const;
+  float divisor_of(const Target& target) const;
   float max_gradient_of(const Target& target) const;
 
   bool may_lend(const Block& block) const;
@@ -76,7 +76,7 @@ class GradientPacking {
   std::vector<comm::ConstBytes> bodies_;
   std::vector<Target> targets_;  // in the order of the messages
   std::vector<size_t> lent_;     // by owner: blocks of the lending
-  bool owners_divide_ = false;
+  Divisors divisors_;
   std::span<const compute::ColumnMap> columns_of(int32_t part) const {
     const Part& about = layout_.parts()[static_cast<size_t>(part)];
     return columns_[static_cast<size_t>(about.column_cut)];

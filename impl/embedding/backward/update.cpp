@@ -111,13 +111,13 @@ void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPl
 
 void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                   std::span<const comm::ConstBytes> bodies,
-                  std::span<const std::span<const GradientRows>> lent, float owner_scale,
+                  std::span<const std::span<const GradientRows>> lent, const Divisors& divisors,
                   std::span<const TableStep> steps, const IndexPlan& plan) {
   gradients_.open(inbox, messages, bodies, lent);
   gradients_.list(inbox, plan);
   plan_ = &plan;
   steps_ = steps;
-  owner_scale_ = owner_scale;
+  divisors_ = divisors;
   from_kept_ = false;
   from_replicas_ = false;
   list_touched();
@@ -151,7 +151,8 @@ compute::TouchedRows Update::touched(size_t shard) const {
     touched.counted = plan_->row_count(shard);
     job.gradients = gradients_.rows(shard);
     touched.bags = plan_->bags(shard);
-    if (context_.layout.table(own.table()).owner_applies_divisor) job.gradient_scale = owner_scale_;
+    const TableLayout& table = context_.layout.table(own.table());
+    job.gradient_scale = divisors_.of(table).owner_scale(table);
   }
   job.step = step.optimizer;
   job.rounding = step.rounding;

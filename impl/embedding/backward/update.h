@@ -11,6 +11,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
+#include "embedding/backward/divisors.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/backward/received_gradients.h"
 #include "embedding/backward/replicated.h"
@@ -47,13 +48,13 @@ class Update {
   // Where the bodies of the gradient messages begin.
   std::span<const size_t> gradient_heads() const { return gradients_.heads(); }
   // After group() and IndexPlan::join(): finds the gradients of the plan's rows, in messages, bodies
-  // and what is lent as ReceivedGradients::open takes them. owner_scale: of gradients that are
-  // divided late. The plan, the steps and the gradients stay where they are until the step is
+  // and what is lent as ReceivedGradients::open takes them. divisors: of the batch, the same
+  // on all ranks where owners divide. The plan, the steps and the gradients stay where they are until the step is
   // taken. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed
   // then.
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
             std::span<const comm::ConstBytes> bodies,
-            std::span<const std::span<const GradientRows>> lent, float owner_scale,
+            std::span<const std::span<const GradientRows>> lent, const Divisors& divisors,
             std::span<const TableStep> steps, const IndexPlan& plan);
 
   // After open(), one of two. Takes the step: gradients that were kept and those of replicas are
@@ -107,7 +108,7 @@ class Update {
   std::vector<RowGradients> own_replicas_;  // by place
   bool from_replicas_ = false;              // theirs are the sums over all ranks
   std::span<const TableStep> steps_;        // by table
-  float owner_scale_ = 1;
+  Divisors divisors_;
   Exchange replica_rows_;
   Exchange replica_sums_;
   SharedStatistics statistics_;

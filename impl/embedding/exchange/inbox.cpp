@@ -36,7 +36,12 @@ Inbox::Inbox(const Layout& layout, comm::BodyCarrier& bodies, StepScratch& scrat
       headers_(static_cast<size_t>(layout.ranks())),
       places_(per_source_ * static_cast<size_t>(layout.ranks())),
       next_sample_(per_source_),
-      ids_memory_(bodies.backend().memory()) {}
+      ids_memory_(bodies.backend().memory()) {
+  for (const Block& block : layout.blocks_of(layout.rank())) {
+    const bool replicated = layout.parts()[static_cast<size_t>(block.part)].replicated;
+    of_group_.push_back(replicated ? 0 : 1);
+  }
+}
 
 void Inbox::open(std::span<const comm::ConstBytes> messages, std::span<const LocalBlock> local) {
   refused_ = -1;
@@ -45,6 +50,7 @@ void Inbox::open(std::span<const comm::ConstBytes> messages, std::span<const Loc
   weighted_ = false;
   ids_received_ = 0;
   global_batch_ = 0;
+  group_batch_ = 0;
   most_samples_ = 0;
   for (int source = 0; source < layout_.ranks(); ++source) {
     read_header(source, messages[static_cast<size_t>(source)]);
@@ -84,6 +90,7 @@ void Inbox::read_header(int source, comm::ConstBytes message) {
   all_done_ = all_done_ && header.no_more_data != 0;
   weighted_ = weighted_ || header.weighted != 0;
   global_batch_ += header.batch_size;
+  if (layout_.same_group(source, layout_.rank())) group_batch_ += header.batch_size;
 }
 
 void Inbox::count_records(std::span<const comm::ConstBytes> messages) {
@@ -133,6 +140,7 @@ const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes bo
   const auto s = static_cast<size_t>(source);
   const size_t records = records_of(source);
   const int64_t samples = samples_of(source);
+  const bool in_group = layout_.same_group(source, layout_.rank());
   if (source != 0 && samples != samples_of(source - 1)) ++next_empty_;
   size_t at = 0;
   size_t r = 0;
@@ -145,8 +153,9 @@ const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes bo
     uint32_t& place = places_[s * per_source_ + b];
     if (r == records || record.block != b) {
       place = next_empty_;
-      next_sample_[b] += samples;
+      if (in_group || of_group_[b] == 0) next_sample_[b] += samples;
     } else {
+      if (!in_group && of_group_[b] != 0) return "records are absurd";
       place = static_cast<uint32_t>(blocks_.size());
       const char* const what =
           local.empty() ? cut_block(source, record, body, at) : take_local(record, local[r]);

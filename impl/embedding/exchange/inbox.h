@@ -21,7 +21,7 @@ namespace shardrec::embedding {
 // One block from one source.
 struct ReceivedBlock : compute::Bags {
   int64_t rows = 0;          // in the output and gradient messages: bags, or ids of a sequence
-  int64_t first_sample = 0;  // number of the first one among those of all ranks
+  int64_t first_sample = 0;  // number of the first one among those that the part takes ids from
   compute::Ids id_data;
   // Where different ids travelled once: them. id_data is made from them.
   int64_t unique = 0;
@@ -51,7 +51,9 @@ class Inbox {
   // The lowest rank whose lookup has other options than rank 0's; -1: none. The same on all ranks.
   int differing_rank() const { return differing_; }
 
+  // Samples of all ranks, and of those of the own sharding group.
   int64_t global_batch() const { return global_batch_; }
+  int64_t group_batch() const { return group_batch_; }
   // Most samples that a feature of the rank's blocks has on all ranks together.
   int64_t most_samples() const { return most_samples_; }
 
@@ -98,6 +100,7 @@ class Inbox {
   size_t per_source_;
   std::vector<InputHeader> headers_;
   int64_t global_batch_ = 0;
+  int64_t group_batch_ = 0;
   int64_t most_samples_ = 0;
   std::vector<uint32_t> places_;  // by source, then own block: which of blocks_
   // What stands for blocks that have no records, one for neighbours with as many samples; then those that have.
@@ -105,6 +108,7 @@ class Inbox {
   size_t empty_blocks_ = 0;
   uint32_t next_empty_ = 0;           // of the message that is cut
   std::vector<int64_t> next_sample_;  // by own block, while messages are cut
+  std::vector<uint8_t> of_group_;     // by own block: is nothing of other sharding groups for it?
   // Blocks whose ids are codes: their place in blocks_, their source, what they are made of, what was wrong.
   std::vector<size_t> coded_blocks_;
   std::vector<int> coded_source_;

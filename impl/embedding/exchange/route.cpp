@@ -228,7 +228,9 @@ void RoutedBatch::place_intervals() {
 
 void RoutedBatch::place_blocks(int64_t batch_size) {
   const auto travels = [&](size_t index, const Block& block) {
-    return has_blocks_ && (scratch_.counts[index].ids != 0 || of(block.feature).bags != batch_size);
+    if (!has_blocks_ || scratch_.counts[index].ids != 0) return has_blocks_;
+    return of(block.feature).bags != batch_size &&
+           layout_.takes_from(layout_.parts()[static_cast<size_t>(block.part)], layout_.rank());
   };
   size_t sent = features_.size();
   for (int owner = 0; owner < layout_.ranks(); ++owner) {

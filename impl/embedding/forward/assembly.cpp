@@ -83,7 +83,7 @@ void OutputAssembly::open(const RoutedBatch& routed, std::span<const uint8_t> di
 
 int32_t OutputAssembly::part_of(const Columns& columns, const Addend& addend) const {
   const int32_t table = layout_.model().features[static_cast<size_t>(columns.feature)].table;
-  return layout_.table(table).parts[static_cast<size_t>(addend.part)];
+  return layout_.answering(table)[static_cast<size_t>(addend.part)];
 }
 
 // Those of a node of a segment. Of many parts most have nothing of a batch: they are left out, but of a sequence, whose

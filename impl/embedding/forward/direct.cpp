@@ -15,7 +15,7 @@ DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
     for (const Segment& segment : layout.segments(part.table)) {
       const bool adds =
           std::any_of(segment.addends.begin(), segment.addends.end(), [&](const Addend& addend) {
-            return table.parts[static_cast<size_t>(addend.part)] == blocks[b].part;
+            return layout.answering(part.table)[static_cast<size_t>(addend.part)] == blocks[b].part;
           });
       direct = direct && (!adds || segment.addends.size() == 1);
     }

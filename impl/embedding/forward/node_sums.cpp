@@ -39,17 +39,18 @@ NodeSums::NodeSums(const Layout& layout)
   const auto features = static_cast<int32_t>(layout.model().features.size());
   for (int32_t feature = 0; feature < features; ++feature) {
     const auto f = static_cast<size_t>(feature);
-    const TableLayout& table = layout.table(layout.model().features[f].table);
+    const int32_t number = layout.model().features[f].table;
+    const TableLayout& table = layout.table(number);
     const auto k = static_cast<size_t>(
         std::lower_bound(table.features.begin(), table.features.end(), feature) -
         table.features.begin());
-    for (const Segment& segment : layout.segments(layout.model().features[f].table)) {
+    for (const Segment& segment : layout.segments(number)) {
       for (size_t n = 0; n < segment.nodes.size(); ++n) {
         if (segment.nodes[n] != node || !layout.sums_segment(feature, segment, n)) continue;
         Sum& sum = sums_.emplace_back();
         sum.cols = segment.cols;
         for (size_t a = segment.node_begin(n); a < segment.node_end(n); ++a) {
-          const int32_t p = table.parts[static_cast<size_t>(segment.addends[a].part)];
+          const int32_t p = layout.answering(number)[static_cast<size_t>(segment.addends[a].part)];
           const int owner = layout.parts()[static_cast<size_t>(p)].owner;
           sum.addends.push_back({first_block_[static_cast<size_t>(owner - first_owner_)] +
                                      static_cast<size_t>(layout.block_of(p, k)),

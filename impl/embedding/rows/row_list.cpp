@@ -17,19 +17,18 @@
 namespace shardrec::embedding {
 namespace {
 
-enum class Way : uint8_t { kRead, kWrite };
-
 // The parts of its table that an entry of this rank's list concerns: those that hold its row and,
 // in a read, send it to this rank.
 class Targets {
  public:
-  Targets(const Layout& layout, const RowList& list, const Values& values, Way way)
+  Targets(const Layout& layout, const RowList& list, const Values& values, RowsWay way)
       : layout_(layout),
         table_(layout.table(list.table)),
         values_(values),
         way_(way),
+        receivers_(table_.replicated ? table_.parts : layout.answering(list.table)),
         of_part_(layout.parts().size(), -1) {
-    for (const int32_t p : table_.parts) {
+    for (const int32_t p : receivers_) {
       if (!concerned(p)) continue;
       of_part_[static_cast<size_t>(p)] = static_cast<int32_t>(parts_.size());
       parts_.push_back(p);
@@ -61,7 +60,7 @@ class Targets {
  private:
   bool concerned(int32_t p) const {
     const Part& part = layout_.parts()[static_cast<size_t>(p)];
-    return way_ == Way::kWrite || sends(layout_, part, values_, layout_.rank());
+    return concerns(layout_, part, values_, way_, layout_.rank());
   }
 
   template <class Visit>
@@ -78,7 +77,7 @@ class Targets {
     for (auto t = static_cast<size_t>(routing.first_target[interval]);
          t < static_cast<size_t>(routing.first_target[interval + 1]); ++t) {
       const auto receiver = static_cast<size_t>(routing.targets[t]);
-      const int32_t target = of_part_[static_cast<size_t>(table_.parts[receiver])];
+      const int32_t target = of_part_[static_cast<size_t>(receivers_[receiver])];
       if (target >= 0) visit(target);
     }
   }
@@ -86,7 +85,8 @@ class Targets {
   const Layout& layout_;
   const TableLayout& table_;
   Values values_;
-  Way way_;
+  RowsWay way_;
+  PartRange receivers_;           // of a cut table, those of the own sharding group
   std::vector<int32_t> parts_;    // concerned ones
   std::vector<int32_t> of_part_;  // number among them by part of the layout; -1: not concerned
   std::vector<std::vector<int64_t>> positions_;
@@ -122,13 +122,13 @@ void put_ids(MessageWriter& writer, const RowList& list, const Part& part,
 // Calls serve(part number, part, the rows that are named) for what a message says of this rank's
 // parts.
 template <class Serve>
-void for_each_named(const Layout& layout, ListReader& reader, Way way, const Values& values,
+void for_each_named(const Layout& layout, ListReader& reader, RowsWay way, const Values& values,
                     int source, Serve serve) {
   if (reader.header().ids == 0) return;
   for (const int32_t p : layout.parts_of(layout.rank())) {
     const Part& part = layout.parts()[static_cast<size_t>(p)];
     if (part.table != reader.header().table) continue;
-    if (way == Way::kRead && !sends(layout, part, values, source)) continue;
+    if (!concerns(layout, part, values, way, source)) continue;
     serve(p, part, reader.take_ids(part));
   }
 }
@@ -182,7 +182,7 @@ void apply_write(Collection& collection, comm::ConstBytes message, size_t source
   ListReader reader(collection, message, source, operation);
   const Values values = values_in(collection, reader.header());
   const int32_t what = reader.header().what;
-  for_each_named(collection.layout(), reader, Way::kWrite, values, static_cast<int>(source),
+  for_each_named(collection.layout(), reader, RowsWay::kWrite, values, static_cast<int>(source),
                  [&](int32_t p, const Part& part, std::span<const int64_t> named) {
                    const size_t row_bytes = values.bytes(message_width(part, values));
                    const comm::ConstBytes rows = reader.take(named.size() * row_bytes);
@@ -204,7 +204,7 @@ void write_reply(Collection& collection, std::span<const comm::ConstBytes> reque
       ListReader reader(collection, requests[r], r, operation);
       blocks = std::max(blocks, reader.header().blocks);
       const Values values = values_in(collection, reader.header());
-      for_each_named(layout, reader, Way::kRead, values, static_cast<int>(r),
+      for_each_named(layout, reader, RowsWay::kRead, values, static_cast<int>(r),
                      [&](int32_t p, const Part& part, std::span<const int64_t> named) {
                        const size_t row_bytes = values.bytes(message_width(part, values));
                        std::byte* const to = writer.room(named.size() * row_bytes);
@@ -243,7 +243,7 @@ void read_rows(Collection& collection, const RowList& list, const core::Matrix& 
   or_fail(collection, kName, [&] {
     const Values values = values_of(collection.model(), list.table, list.what);
     const Blocks mine(collection, list, out.cols, bytes_at_once);
-    Targets targets(layout, list, values, Way::kRead);
+    Targets targets(layout, list, values, RowsWay::kRead);
     Messages request(ranks);
     Messages reply(ranks);
     int64_t blocks = mine.count;
@@ -294,7 +294,7 @@ void write_rows(Collection& collection, const RowList& list, const core::Matrix&
   or_fail(collection, kName, [&] {
     const Values values = values_of(collection.model(), list.table, list.what);
     const Blocks mine(collection, list, values_in_rows.cols, bytes_at_once);
-    Targets targets(layout, list, values, Way::kWrite);
+    Targets targets(layout, list, values, RowsWay::kWrite);
     Messages outgoing(ranks);
     LastWriters writers;
     int64_t blocks = mine.count;

@@ -82,8 +82,10 @@ int64_t message_width(const Part& part, const Values& values) {
   return values.per_box ? std::ssize(part.columns) : 1;
 }
 
-bool sends(const Layout& layout, const Part& part, const Values& values, int reader) {
-  if (!layout.answers(part, reader)) return false;
+bool concerns(const Layout& layout, const Part& part, const Values& values, RowsWay way,
+              int caller) {
+  if (way == RowsWay::kWrite) return layout.takes_from(part, caller);
+  if (!layout.answers(part, caller)) return false;
   return !values.by_row || values.per_box || part.columns[0].col == 0;
 }
 

@@ -36,9 +36,13 @@ bool values_exist(const plan::Model& model, int32_t table, int32_t what);
 // Elements of one row of a part in a message.
 int64_t message_width(const Part& part, const Values& values);
 
-// Does the owner of a part send it to a reader? What is one value per row comes from the owner of
-// its first column.
-bool sends(const Layout& layout, const Part& part, const Values& values, int reader);
+enum class RowsWay : uint8_t { kRead, kWrite };
+
+// Does a part send its rows to a rank that reads them, or take those that the rank writes? On a mesh cut tables do so
+// within a sharding group; every replica of a table takes what any rank writes. What is one value per row is read from
+// the owner of its first column.
+bool concerns(const Layout& layout, const Part& part, const Values& values, RowsWay way,
+              int caller);
 
 // Calls move(column of the table, offset in the message's row, columns) for the runs of a row;
 // spread: the one value at the offset stands for all the columns.

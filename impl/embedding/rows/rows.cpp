@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <span>
 
 #include "embedding/exchange/wire.h"
@@ -49,14 +48,14 @@ RequestHeader read_header(const Collection& collection, comm::ConstBytes message
 }
 
 // Calls visit(part number, part, its rows of the range, their bytes) for what each part of `owner` has
-// of a range, in the order of messages. reader: of a read, who gets it.
+// of a range, in the order of messages. caller: the rank that reads or writes it.
 template <class Visit>
 void for_each_overlap(const Layout& layout, int owner, const RequestHeader& range,
-                      const Values& values, std::optional<int> reader, Visit visit) {
+                      const Values& values, RowsWay way, int caller, Visit visit) {
   if (range.rows == 0) return;
   for (const int32_t p : layout.parts_of(owner)) {
     const Part& part = layout.parts()[static_cast<size_t>(p)];
-    if (part.table != range.table || (reader && !sends(layout, part, values, *reader))) continue;
+    if (part.table != range.table || !concerns(layout, part, values, way, caller)) continue;
     const Overlap rows = overlap(part, range.row, range.rows);
     visit(p, part, rows, values.bytes(rows.rows() * message_width(part, values)));
   }
@@ -88,7 +87,7 @@ std::span<const comm::ConstBytes> exchange_replies(Collection& collection,
       const auto r = static_cast<size_t>(reader);
       const RequestHeader wanted = read_header(collection, requests[r], r, name);
       const Values values = values_in(collection, wanted);
-      for_each_overlap(layout, layout.rank(), wanted, values, reader,
+      for_each_overlap(layout, layout.rank(), wanted, values, RowsWay::kRead, reader,
                        [&](int32_t p, const Part& part, const Overlap& rows, size_t bytes) {
                          std::byte* const to = writer.room(bytes);
                          if (to == nullptr || bytes == 0) return;
@@ -110,7 +109,7 @@ void take_replies(Collection& collection, const RequestHeader& mine,
   const Values values = values_in(collection, mine);
   for (int owner = 0; owner < layout.ranks(); ++owner) {
     comm::ConstBytes rest = replies[static_cast<size_t>(owner)];
-    for_each_overlap(layout, owner, mine, values, layout.rank(),
+    for_each_overlap(layout, owner, mine, values, RowsWay::kRead, layout.rank(),
                      [&](int32_t, const Part& part, const Overlap& rows, size_t bytes) {
                        if (bytes > rest.size()) throw_malformed(static_cast<size_t>(owner), name);
                        widen_rows(collection.backend(), part, values, rest.data(),
@@ -129,7 +128,7 @@ std::span<const comm::ConstBytes> exchange_writes(Collection& collection, const 
   write_messages(outgoing, [&](MessageWriter& writer) {
     for (int owner = 0; owner < layout.ranks(); ++owner) {
       writer.put(&mine, sizeof mine);
-      for_each_overlap(layout, owner, mine, values, std::nullopt,
+      for_each_overlap(layout, owner, mine, values, RowsWay::kWrite, layout.rank(),
                        [&](int32_t, const Part& part, const Overlap& rows, size_t bytes) {
                          std::byte* const to = writer.room(bytes);
                          if (to == nullptr) return;
@@ -150,7 +149,7 @@ void apply_write(Collection& collection, comm::ConstBytes message, size_t source
   const RequestHeader header = read_header(collection, message, source, name);
   const Values values = values_in(collection, header);
   comm::ConstBytes rest = message.subspan(sizeof header);
-  for_each_overlap(layout, layout.rank(), header, values, std::nullopt,
+  for_each_overlap(layout, layout.rank(), header, values, RowsWay::kWrite, static_cast<int>(source),
                    [&](int32_t p, const Part& part, const Overlap& rows, size_t bytes) {
                      if (bytes > rest.size()) throw_malformed(source, name);
                      if (applying && bytes != 0) {

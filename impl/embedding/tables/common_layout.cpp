@@ -10,9 +10,11 @@
 
 namespace shardrec::embedding {
 
-CommonLayout::CommonLayout(const plan::Model& model, const plan::Plan& plan, bool sums_on_nodes)
+CommonLayout::CommonLayout(const plan::Model& model, const plan::Plan& plan,
+                           const ShardingGroups& groups, bool sums_on_nodes)
     : model_(model),
       plan_(plan),
+      groups_(groups),
       output_(plan::output_layout(model)),
       may_sum_on_nodes_(sums_on_nodes),
       tables_(model.tables.size()),
@@ -25,7 +27,8 @@ CommonLayout::CommonLayout(const plan::Model& model, const plan::Plan& plan, boo
   }
   size_t most_parts = 0;
   for (const plan::TablePlan& table : plan_.tables) {
-    most_parts += table.replicated ? static_cast<size_t>(ranks()) : table.boxes.size();
+    most_parts += table.replicated ? static_cast<size_t>(ranks())
+                                   : table.boxes.size() * static_cast<size_t>(groups.count);
   }
   parts_.reserve(most_parts);
   for (size_t t = 0; t < tables_.size(); ++t) {
@@ -57,7 +60,8 @@ CommonLayout::CommonLayout(const plan::Model& model, const plan::Plan& plan, boo
     first_block_of_.push_back(first_block_of_.back() + blocks.size());
   }
   for (const TableLayout& table : tables_) {
-    for (size_t k = 0; k < table.features.size() && !table.own_ids_only(); ++k) {
+    if (table.replicated ? table.own_ids_only() : groups.count > 1) continue;
+    for (size_t k = 0; k < table.features.size(); ++k) {
       routes_[static_cast<size_t>(table.features[k])] = route_to(table.parts, table, k);
     }
   }
@@ -131,8 +135,13 @@ void CommonLayout::add_parts(int32_t table) {
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return std::tie(a.row, a.columns[0].col, a.rows) < std::tie(b.row, b.columns[0].col, b.rows);
   });
-  parts_.insert(parts_.end(), parts.begin(), parts.end());
-  layout.parts.count = static_cast<int32_t>(parts.size());
+  for (int group = 0; group < groups_.count; ++group) {
+    for (Part part : parts) {
+      part.owner = groups_.rank_of(group, part.owner);
+      parts_.push_back(part);
+    }
+  }
+  layout.parts.count = static_cast<int32_t>(parts_.size()) - layout.parts.first;
 }
 
 void CommonLayout::build_routing(TableLayout& layout, int32_t table) {
@@ -146,8 +155,10 @@ void CommonLayout::build_routing(TableLayout& layout, int32_t table) {
   std::sort(routing.cuts.begin(), routing.cuts.end());
   routing.cuts.erase(std::unique(routing.cuts.begin(), routing.cuts.end()), routing.cuts.end());
 
-  // Of own ids, the own replica is the only receiver.
-  const size_t receivers = layout.own_ids_only() ? 1 : layout.parts.size();
+  // Of own ids, the own replica is the only receiver; of cut tables, parts of the own group are, which are as those of any.
+  const size_t receivers = layout.own_ids_only() ? 1
+                           : layout.replicated   ? layout.parts.size()
+                                                 : layout.parts_of_group(0, groups_).size();
   routing.first_target.push_back(0);
   for (size_t i = 0; i < routing.intervals(); ++i) {
     for (size_t k = 0; k < receivers; ++k) {
@@ -187,7 +198,8 @@ void CommonLayout::build_routing(TableLayout& layout, int32_t table) {
 
 void CommonLayout::build_segments(TableLayout& layout, int32_t table) {
   std::vector<int64_t> cuts = {0, model_.tables[static_cast<size_t>(table)].dim};
-  for (const int32_t p : layout.parts) {
+  const PartRange parts = layout.parts_of_group(0, groups_);
+  for (const int32_t p : parts) {
     for (const ColumnPiece& piece : parts_[static_cast<size_t>(p)].columns) {
       cuts.push_back(piece.col);
       cuts.push_back(piece.col + piece.cols);
@@ -205,17 +217,17 @@ void CommonLayout::build_segments(TableLayout& layout, int32_t table) {
                     .addend_of = {}};
     // By node in order of the node's first row; inside a node by row.
     std::map<int32_t, std::vector<Addend>> by_node;
-    for (size_t k = 0; k < layout.parts.size(); ++k) {
-      const Part& part = parts_[static_cast<size_t>(layout.parts[k])];
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const Part& part = parts_[static_cast<size_t>(parts[k])];
       for (const ColumnPiece& piece : part.columns) {
         if (piece.col <= segment.col && segment.col < piece.col + piece.cols) {
-          by_node[plan_.topology.node_of(part.owner)].push_back(
+          by_node[plan_.topology.node_of(groups_.number_of(part.owner))].push_back(
               {static_cast<int32_t>(k), piece.offset + segment.col - piece.col});
         }
       }
     }
     const auto first_row = [&](const std::vector<Addend>& addends) {
-      return parts_[static_cast<size_t>(layout.parts[static_cast<size_t>(addends[0].part)])].row;
+      return parts_[static_cast<size_t>(parts[static_cast<size_t>(addends[0].part)])].row;
     };
     std::vector<std::pair<int32_t, std::vector<Addend>>> nodes(by_node.begin(), by_node.end());
     std::sort(nodes.begin(), nodes.end(), [&](const auto& a, const auto& b) {
@@ -229,7 +241,7 @@ void CommonLayout::build_segments(TableLayout& layout, int32_t table) {
     segment.addend_of.resize(layout.routing.intervals());
     for (size_t a = 0; a < segment.addends.size(); ++a) {
       const Part& part =
-          parts_[static_cast<size_t>(layout.parts[static_cast<size_t>(segment.addends[a].part)])];
+          parts_[static_cast<size_t>(parts[static_cast<size_t>(segment.addends[a].part)])];
       std::fill(segment.addend_of.begin() + part.first_interval,
                 segment.addend_of.begin() + part.end_interval, static_cast<int32_t>(a));
     }
@@ -253,6 +265,7 @@ void CommonLayout::find_node_sums(const TableLayout& layout) {
 }
 
 std::shared_ptr<const CommonLayout> common_layout(const plan::Model& model, const plan::Plan& plan,
+                                                  const ShardingGroups& groups,
                                                   bool sums_on_nodes) {
   // Never destroyed: collections may be made and gone until the process ends.
   static constinit std::mutex mutex;
@@ -261,9 +274,9 @@ std::shared_ptr<const CommonLayout> common_layout(const plan::Model& model, cons
   std::erase_if(in_use, [](const auto& layout) { return layout.expired(); });
   for (const auto& layout : in_use) {
     auto found = layout.lock();
-    if (found != nullptr && found->is_of(model, plan, sums_on_nodes)) return found;
+    if (found != nullptr && found->is_of(model, plan, groups, sums_on_nodes)) return found;
   }
-  auto made = std::make_shared<const CommonLayout>(model, plan, sums_on_nodes);
+  auto made = std::make_shared<const CommonLayout>(model, plan, groups, sums_on_nodes);
   in_use.push_back(made);
   return made;
 }

@@ -4,7 +4,7 @@
 //
 // The boxes of one row range of a table on one rank are a **part**: they receive the same ids once,
 // share one index plan and are stored as one matrix, their columns side by side. A replicated table
-// has one part per rank, each the whole table. Every message between two ranks lists the blocks of
+// has one part per rank, each the whole table; a cut one has its parts once in each sharding group. Every message between two ranks lists the blocks of
 // the receiving (input, gradient) or sending (output) rank's parts in one canonical order: parts by
 // (table, row, first column), within a part the features of its table in model order.
 #pragma once
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "compute/routing_operations.h"
+#include "embedding/tables/sharding_groups.h"
 #include "plan/model/model.h"
 #include "plan/plan.h"
 
@@ -81,7 +82,7 @@ struct FeatureRoute {
 
 // One addend of an output: columns [offset, ...) of a part's partial sums.
 struct Addend {
-  int32_t part = 0;    // index into TableLayout::parts
+  int32_t part = 0;    // index into Layout::answering(table)
   int64_t offset = 0;  // first column inside the part's row
 };
 
@@ -112,7 +113,7 @@ struct PartRange {
 };
 
 struct TableLayout {
-  PartRange parts;                // of Layout::parts, by (row, col); replicas by rank
+  PartRange parts;  // of Layout::parts: by sharding group, then (row, col); replicas by rank
   std::vector<int32_t> features;  // of the model, ascending
   Routing routing;
   // Ascending columns; of a replicated table none, see Layout::segments.
@@ -124,6 +125,11 @@ struct TableLayout {
   bool owner_applies_divisor = false;
   bool replicated = false;
   shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
+  // Of a cut table: those of a sharding group.
+  PartRange parts_of_group(int group, const ShardingGroups& groups) const {
+    const int32_t each = parts.count / groups.count;
+    return {parts.first + group * each, each};
+  }
   // Do ranks look up their own ids only, in their own replica?
   bool own_ids_only() const { return replicated && replication != SHARDREC_REPLICATION_SAMPLES; }
   bool cut_by_columns = false;  // some row has more than one column owner
@@ -131,20 +137,24 @@ struct TableLayout {
 
 class CommonLayout {
  public:
-  // The plan must tile the model (plan::check_tiling). sums_on_nodes: are partial sums added up on
-  // their node before they cross to another?
-  CommonLayout(const plan::Model& model, const plan::Plan& plan, bool sums_on_nodes);
+  // The plan, of a sharding group's ranks, must tile the model (plan::check_tiling). sums_on_nodes: are partial sums added
+  // up on their node before they cross to another? Not where there are several groups.
+  CommonLayout(const plan::Model& model, const plan::Plan& plan, const ShardingGroups& groups,
+               bool sums_on_nodes);
   CommonLayout(const CommonLayout&) = delete;
   CommonLayout& operator=(const CommonLayout&) = delete;
 
   // Was it made from these?
-  bool is_of(const plan::Model& model, const plan::Plan& plan, bool sums_on_nodes) const {
-    return may_sum_on_nodes_ == sums_on_nodes && plan_ == plan && model_ == model;
+  bool is_of(const plan::Model& model, const plan::Plan& plan, const ShardingGroups& groups,
+             bool sums_on_nodes) const {
+    return may_sum_on_nodes_ == sums_on_nodes && groups_ == groups && plan_ == plan &&
+           model_ == model;
   }
   const plan::Model& model() const { return model_; }
   const plan::Plan& plan() const { return plan_; }
   const plan::OutputLayout& output() const { return output_; }
-  int ranks() const { return plan_.topology.ranks; }
+  const ShardingGroups& groups() const { return groups_; }
+  int ranks() const { return groups_.ranks(); }
   std::span<const Part> parts() const { return parts_; }
   // The different columns that parts have.
   std::span<const std::span<const ColumnPiece>> column_cuts() const { return column_cuts_; }
@@ -160,7 +170,7 @@ class CommonLayout {
   }
   // Of the k-th feature of a table to some of its parts.
   FeatureRoute route_to(PartRange receivers, const TableLayout& table, size_t k) const;
-  // To all of them; nothing where ranks look up their own ids only.
+  // To all of them; nothing where ids of some ranks go to some parts only.
   const FeatureRoute& route(int32_t feature) const { return routes_[static_cast<size_t>(feature)]; }
   bool sums_on_nodes() const { return sums_on_nodes_; }
   bool is_sequence(int32_t feature) const {
@@ -176,6 +186,7 @@ class CommonLayout {
 
   plan::Model model_;
   plan::Plan plan_;
+  ShardingGroups groups_;
   plan::OutputLayout output_;
   bool may_sum_on_nodes_;
   bool sums_on_nodes_ = false;                           // is there anything to add?
@@ -192,6 +203,6 @@ class CommonLayout {
 
 // The one of this process that is in use, else a new one. Any thread.
 std::shared_ptr<const CommonLayout> common_layout(const plan::Model& model, const plan::Plan& plan,
-                                                  bool sums_on_nodes);
+                                                  const ShardingGroups& groups, bool sums_on_nodes);
 
 }  // namespace shardrec::embedding

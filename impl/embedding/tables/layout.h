@@ -14,7 +14,11 @@ namespace shardrec::embedding {
 class Layout {
  public:
   // As CommonLayout.
-  Layout(const plan::Model& model, const plan::Plan& plan, int rank, bool sums_on_nodes = false);
+  Layout(const plan::Model& model, const plan::Plan& plan, const ShardingGroups& groups, int rank,
+         bool sums_on_nodes = false);
+  // Of the one group of the plan's ranks.
+  Layout(const plan::Model& model, const plan::Plan& plan, int rank, bool sums_on_nodes = false)
+      : Layout(model, plan, {.size = plan.topology.ranks}, rank, sums_on_nodes) {}
   Layout(const Layout&) = delete;
   Layout& operator=(const Layout&) = delete;
 
@@ -23,6 +27,7 @@ class Layout {
   const plan::OutputLayout& output() const { return common_->output(); }
   int rank() const { return rank_; }
   int ranks() const { return common_->ranks(); }
+  const ShardingGroups& groups() const { return common_->groups(); }
 
   std::span<const Part> parts() const { return common_->parts(); }
   std::span<const std::span<const ColumnPiece>> column_cuts() const {
@@ -30,13 +35,16 @@ class Layout {
   }
   const TableLayout& table(int32_t table) const { return common_->table(table); }
   size_t table_count() const { return common_->table_count(); }
+  // Is any table not replicated?
+  bool any_cut() const;
   // The parts that this rank's ids may go to.
   PartRange receivers(int32_t number) const {
+    if (!table(number).replicated) return own_group(number);
     return table(number).own_ids_only() ? own_part(number) : table(number).parts;
   }
   // Those that send this rank partial sums.
   PartRange answering(int32_t number) const {
-    return table(number).replicated ? own_part(number) : table(number).parts;
+    return table(number).replicated ? own_part(number) : own_group(number);
   }
   // Of the outputs of this rank's samples: of a replicated table it is the own part that they come from.
   std::span<const Segment> segments(int32_t number) const {
@@ -58,7 +66,15 @@ class Layout {
   int32_t block_of(int32_t part, size_t k) const { return common_->block_of(part, k); }
   // Does the owner of a part send its partial sums to `source`? Replicas serve their own rank only.
   bool answers(const Part& part, int source) const {
-    return !part.replicated || part.owner == source;
+    return part.replicated ? part.owner == source : same_group(part.owner, source);
+  }
+  // Is what a part's rows get of `source` counted among that of the part's ranks? Of a cut table that of the owner's sharding
+  // group is, of a replicated one that of all ranks.
+  bool takes_from(const Part& part, int source) const {
+    return part.replicated || same_group(part.owner, source);
+  }
+  bool same_group(int rank, int other) const {
+    return groups().group_of(rank) == groups().group_of(other);
   }
   // Do the sums of a block travel to `source` by way of its node's sums?
   bool goes_by_node(const Block& block, int source) const {
@@ -69,7 +85,8 @@ class Layout {
   // nodes?
   bool sums_segment(int32_t feature, const Segment& segment, size_t n) const;
   bool sums_on_nodes() const { return common_->sums_on_nodes(); }
-  int32_t node_of(int rank) const { return plan().topology.node_of(rank); }
+  // In the topology of its sharding group.
+  int32_t node_of(int rank) const { return plan().topology.node_of(groups().number_of(rank)); }
   // The rank of a node that adds up what the node has of the bags of `source`, a rank of another.
   int adder(int source, int32_t node) const;
   bool is_sequence(int32_t feature) const { return common_->is_sequence(feature); }
@@ -89,12 +106,14 @@ class Layout {
   PartRange own_part(int32_t replicated) const {
     return {table(replicated).parts[static_cast<size_t>(rank_)], 1};
   }
+  PartRange own_group(int32_t cut) const {
+    return table(cut).parts_of_group(groups().group_of(rank_), groups());
+  }
 
   int rank_;
   std::shared_ptr<const CommonLayout> common_;
-  std::vector<Segment> own_replica_;  // by table; of replicated ones
-  std::vector<FeatureRoute>
-      own_routes_;  // by feature; of tables whose ranks look up their own ids only
+  std::vector<Segment> own_replica_;      // by table; of replicated ones
+  std::vector<FeatureRoute> own_routes_;  // by feature; where the common layout has none
 };
 
 }  // namespace shardrec::embedding

@@ -802,12 +802,12 @@ impl Plan {
 
     /// Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
     /// check that models and options are the same.
-    /// mesh: None, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. No
-    /// table is replicated then, for a mesh holds none that are: AUTO and MIXED take other kinds, DATA_PARALLEL
-    /// is UNSUPPORTED, and so is a table that may only be replicated. What one rank gets wrong in its arguments,
+    /// mesh: None, or a mesh of comm: the plan is for the ranks of a sharding group, the same on all ranks. AUTO
+    /// and MIXED then replicate only tables that may not be cut, for a replicated table makes all sharding groups
+    /// wait for each other in every step (mesh.h). What one rank gets wrong in its arguments,
     /// but for comm, every rank gets as its error; the communicator lives on, and the call may be made again.
     /// Collective, blocking (setup deadline). Errors: as [`Plan::new`](crate::Plan::new); INVALID_ARGUMENT (also: a mesh of
-    /// another communicator), UNSUPPORTED (see mesh), DISAGREEMENT (models or options differ; names a rank and
+    /// another communicator), DISAGREEMENT (models or options differ; names a rank and
     /// the first difference), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn collective(comm: &Comm, mesh: Option<&Mesh>, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
         with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective(comm.0, mesh.map_or(std::ptr::null_mut(), |handle| handle.0), model.0, made, out) }))
@@ -902,7 +902,9 @@ impl Collection {
     /// mesh: None on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
     /// and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
-    /// the whole mesh. What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
+    /// the whole mesh. Where the plan replicates a table, all of these are collective over the whole mesh, lookups are as many
+    /// on all of its ranks and made in the same order, LOOKUPS, too, is the same on all of them, and HIERARCHICAL 1 is
+    /// UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
     /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions,
     /// NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming
     /// rank and option.
@@ -915,7 +917,7 @@ impl Collection {
     /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: the
     /// plan does not fit the model; a mesh of another communicator), OUT_OF_MEMORY (on any rank: all get it,
     /// with the rank and the bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED
-    /// (DEVICE without the plug-in; replicated tables on a mesh), DEVICE_ERROR (as any later call of a
+    /// (DEVICE without the plug-in; replicated tables on a mesh with HIERARCHICAL 1), DEVICE_ERROR (as any later call of a
     /// collection on a device), DISAGREEMENT (ranks bring different models, plans or options, or a mesh on some
     /// only), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn new(comm: &Comm, mesh: Option<&Mesh>, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
@@ -959,7 +961,8 @@ impl Collection {
 
     /// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
     /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
-    /// are equal bit for bit. With the option REPLICA_SYNC TOUCHED, the default, only rows that a step or a write
+    /// are equal bit for bit. Tables that the plan replicates are so after every step, and are left alone
+    /// (mesh.h). With the option REPLICA_SYNC TOUCHED, the default, only rows that a step or a write
     /// has changed on any replica since the last sync are averaged and moved (all rows of a box where nearly all
     /// have changed), after the replicas have told each other which: bytes and time are in proportion to them. The
     /// others are equal on all replicas already and stay as they are. FULL averages them too, which where the
@@ -1127,7 +1130,7 @@ impl Lookup {
     }
 
     /// 1 when no rank has more data (all gave values None), else 0; valid after forward, and the same on all
-    /// ranks (on a mesh, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
+    /// ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn all_done(&self) -> Result<bool> {
         let mut out = 0i32;
@@ -1186,7 +1189,11 @@ impl Lookup {
     /// SKIP: no rank applies or keeps anything, and this returns OK on all of them: [`Collection::step`](crate::Collection::step) tells.
     /// No gradient is needed. With the option NON_FINITE SKIP a rank whose gradients hold a NaN or an infinity does this
     /// in place of what its update says. On a mesh the sharding groups then wait for each other in this call: a step that
-    /// one group skips or refuses (INVALID_BATCH) is not applied by the others either, which return OK.
+    /// one group skips or refuses (INVALID_BATCH) is not applied by the others either, which return OK. On a mesh with
+    /// replicated tables all its ranks take the step together, as those of one group do: what one skips or refuses, all skip
+    /// or refuse, and training settings are the same on all of them. A rank without data takes part with an empty batch; for
+    /// a sharding group that does not take part, the others wait until their deadline (TIMEOUT, naming a rank of it and the
+    /// call).
     ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
     /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded
