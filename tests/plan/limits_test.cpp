@@ -262,7 +262,8 @@ TEST(OnAMesh, TablesAreReplicatedWhereTheyAreToBeOrMayNotBeCut) {
 
 // The gradients of all ranks of the mesh cross, not those of a sharding group.
 TEST(OnAMesh, TheWayOfReplicatingIsTheOneOfFewestBytesOverAllRanks) {
-  const Model model = table_with(400, 8, {});
+  Model model = table_with(2000, 8, {});
+  add_feature(model, {.name = "f", .table = 0});
   PlanOptions options{.sharding = SHARDREC_SHARDING_DATA_PARALLEL, .batch_size = 32};
   const auto way = [&](int ranks) {
     return make_plan(model, {ranks, 1}, options).tables[0].replication;

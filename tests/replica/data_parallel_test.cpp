@@ -27,8 +27,8 @@ struct NamedOptimizer {
 
 using Case = std::tuple<MeshShape, shardrec_replication, NamedOptimizer>;
 
-constexpr MeshShape kShapes[] = {
-    {4, 2}, {8, 2}, {6, 2}, {6, 3}, {6, 3, SHARDREC_PLACEMENT_INTRA_NODE_SHARD}};
+constexpr MeshShape kShapes[] = {{3, 1}, {4, 2}, {8, 2},
+                                 {6, 2}, {6, 3}, {6, 3, SHARDREC_PLACEMENT_INTRA_NODE_SHARD}};
 
 bool is_replicated(size_t table) { return table % 2 == 0; }
 
