@@ -103,7 +103,9 @@ class Collection {
   // Who changes rows tells it.
   SnapshotPlace& snapshot() { return snapshot_; }
   // From now on the rows that change are noted. Before lookups are made. Throws OUT_OF_MEMORY.
-  void note_changed_rows() { changed_rows_.begin(shards_, *backend_, counters_.buffer_bytes); }
+  void note_changed_rows() {
+    changed_rows_.begin(layout(), shards_, *backend_, counters_.buffer_bytes);
+  }
   ChangedRows& changed_rows() { return changed_rows_; }
   OrderedChannel& ordered() { return *ordered_; }
   // From now on a step is applied where the sharding groups of all replicas apply it. Before lookups are made.

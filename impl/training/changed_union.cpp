@@ -116,12 +116,15 @@ void ChangedUnion::gather(embedding::Collection& collection, compute::Backend& b
   embedding::ChangedRows& changed = collection.changed_rows();
   changed.gather(backend);
   message_.clear();
-  for (size_t s = 0; s < shards.size(); ++s) write(changed.of(s), shards[s].rows());
+  for (size_t s = 0; s < shards.size(); ++s) {
+    if (!changed.of(s).empty()) write(changed.of(s), shards[s].rows());
+  }
   const auto messages = of_replicas.all_gather(operation, message_);
   std::vector<Reader> readers;
   for (size_t r = 0; r < messages.size(); ++r) readers.emplace_back(messages[r], r, operation.name);
   rows_.resize(shards.size());
   for (size_t s = 0; s < shards.size(); ++s) {
+    if (changed.of(s).empty()) continue;
     bits_.assign(changed.of(s).size(), 0);
     for (Reader& reader : readers) reader.add_to(bits_, shards[s].rows());
     Rows& rows = rows_[s];

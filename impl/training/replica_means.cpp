@@ -101,8 +101,6 @@ void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation
   const auto pieces = embedding::stored_pieces(collection_->layout(), collection_->shards(),
                                                embedding::PieceUse::kLoad);
   for (const embedding::StoredPiece& piece : pieces) {
-    // Replicated tables are equal on all ranks of the mesh after every step.
-    if (collection_->layout().table(piece.table).replicated) continue;
     add_to_block(piece, rows_of(piece.shard), operation.name);
   }
   average_block(operation.name);
@@ -111,8 +109,10 @@ void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation
 }
 
 ReplicaMeans::Rows ReplicaMeans::rows_of(size_t shard) const {
-  if (!changed_only_ || changed_.whole(shard))
-    return {.count = collection_->shards()[shard].rows()};
+  const embedding::Shard& rows = collection_->shards()[shard];
+  // Replicated tables are equal on all ranks of the mesh after every step.
+  if (collection_->layout().table(rows.table()).replicated) return {};
+  if (!changed_only_ || changed_.whole(shard)) return {.count = rows.rows()};
   const std::span<const int64_t> numbers = changed_.rows(shard);
   return {.numbers = numbers.data(), .count = std::ssize(numbers)};
 }

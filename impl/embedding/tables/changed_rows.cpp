@@ -22,11 +22,12 @@ compute::RowTransfer transfer_of(const RowWord* from, RowWord* to, size_t count)
 
 }  // namespace
 
-void ChangedRows::begin(std::span<const Shard> shards, compute::Backend& backend,
-                        compute::BookedBytes booked) {
+void ChangedRows::begin(const Layout& layout, std::span<const Shard> shards,
+                        compute::Backend& backend, compute::BookedBytes booked) {
   first_word_.assign(1, 0);
   for (const Shard& shard : shards) {
-    first_word_.push_back(first_word_.back() + compute::row_words(shard.rows()));
+    const bool kept = !layout.table(shard.table()).replicated;
+    first_word_.push_back(first_word_.back() + (kept ? compute::row_words(shard.rows()) : 0));
   }
   const size_t count = first_word_.back();
   const size_t at_once = std::min(count, kPieceWords);
@@ -44,13 +45,13 @@ void ChangedRows::begin(std::span<const Shard> shards, compute::Backend& backend
 }
 
 void ChangedRows::add(size_t shard, std::span<const int64_t> rows) noexcept {
-  if (words_ == nullptr) return;
+  if (!keeps(shard)) return;
   RowWord* const words = host_words_.data() + first_word_[shard];
   for (const int64_t row : rows) words[row / compute::kRowsOfAWord] |= compute::bit_of_row(row);
 }
 
 void ChangedRows::add_range(size_t shard, int64_t first, int64_t count) noexcept {
-  if (words_ == nullptr) return;
+  if (!keeps(shard)) return;
   RowWord* const words = host_words_.data() + first_word_[shard];
   for (int64_t row = first; row < first + count; ++row) {
     words[row / compute::kRowsOfAWord] |= compute::bit_of_row(row);

@@ -1,4 +1,5 @@
-// Which rows of a rank's tables have changed since the last clear(): a bit per row of each shard.
+// Which rows of a rank's tables have changed since the last clear(): a bit per row of each shard. Of replicated tables,
+// which are equal on all replicas, none are kept.
 //
 // Steps set the bits in the memory of the back end, where a device knows its rows (compute::TouchedRows::changed), the
 // host those of rows that it writes. gather() moves the former to the latter. A row whose bit is set may be as before;
@@ -19,6 +20,7 @@
 #include "compute/booked_memory.h"
 #include "compute/buffer.h"
 #include "compute/row_bits.h"
+#include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
 
 namespace shardrec::embedding {
@@ -27,11 +29,12 @@ class ChangedRows {
  public:
   // From now on bits are kept; none is set. Before it nobody keeps any. The host's are counted in `booked`, as those
   // of the back end are there. Throws OUT_OF_MEMORY.
-  void begin(std::span<const Shard> shards, compute::Backend& backend, compute::BookedBytes booked);
+  void begin(const Layout& layout, std::span<const Shard> shards, compute::Backend& backend,
+             compute::BookedBytes booked);
 
   // Where operations set those of a shard; null: nobody keeps any.
   compute::RowWord* bits(size_t shard) noexcept {
-    return words_ == nullptr ? nullptr : operations_words() + first_word_[shard];
+    return keeps(shard) ? operations_words() + first_word_[shard] : nullptr;
   }
   // Rows of a shard, counted from its first, that the host writes.
   void add(size_t shard, std::span<const int64_t> rows) noexcept;
@@ -39,13 +42,16 @@ class ChangedRows {
 
   // Operations that set bits are over. Those of the back end given are then over too.
   void gather(compute::Backend& backend);
-  // As of the last gather().
+  // As of the last gather(); none of a shard of which none are kept.
   std::span<const compute::RowWord> of(size_t shard) const {
     return host_words_.subspan(first_word_[shard], first_word_[shard + 1] - first_word_[shard]);
   }
   void clear() noexcept;
 
  private:
+  bool keeps(size_t shard) const noexcept {
+    return words_ != nullptr && first_word_[shard] != first_word_[shard + 1];
+  }
   compute::RowWord* operations_words() noexcept {
     return static_cast<compute::RowWord*>(static_cast<void*>(words_->data));
   }
