@@ -1,5 +1,5 @@
-# What builds with sanitizers (SHARDREC_SANITIZE) and fuzz targets (SHARDREC_FUZZ) differ in, and how a folder's files are
-# compiled as one. Included once the library's own sources are known.
+# What builds with sanitizers (SHARDREC_SANITIZE) and fuzz targets (SHARDREC_FUZZ) differ in. Included once the library's
+# own sources are known.
 if(SHARDREC_SANITIZE)
   target_compile_options(shardrec_flags INTERFACE
     -fsanitize=${SHARDREC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -32,35 +32,4 @@ endif()
 if(SHARDREC_SANITIZE MATCHES thread)
   set_source_files_properties(impl/core/threads.cpp PROPERTIES
     COMPILE_OPTIONS -fno-sanitize=thread COMPILE_DEFINITIONS SHARDREC_THREAD_SANITIZER)
-endif()
-
-# A folder's files are compiled as one: the library's where the sanitizers are on, and the command's always. So
-# clang-tidy looks at them too: most of what a file costs there is reading headers. Compiled alone are files with options of their own, files that Highway reads once
-# per instruction set, and these, which have names in common with neighbours in their anonymous namespaces.
-function(shardrec_compile_folders_as_one target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
-    UNITY_BUILD_CODE_BEFORE_INCLUDE "// NOLINTNEXTLINE(bugprone-suspicious-include)")
-  foreach(source IN LISTS ARGN)
-    get_filename_component(folder ${source} DIRECTORY)
-    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
-    string(MAKE_C_IDENTIFIER ${folder} group)
-    set_property(SOURCE ${source} PROPERTY UNITY_GROUP ${group})
-  endforeach()
-endfunction()
-file(GLOB alone impl/compute/cpu/kernels/simd*.cpp impl/compute/probe/kernels.cpp impl/dense/kernels.cpp
-  capi/src/mesh.cpp
-  impl/checkpoint/read/saved.cpp
-  impl/comm/collective/tensor_collectives.cpp
-  impl/comm/remote/communicator.cpp
-  impl/comm/remote/group_state.cpp
-  impl/comm/remote/transport.cpp
-  impl/comm/remote/waiting.cpp
-  impl/compute/cpu/routing/routing_streams.cpp
-  impl/compute/cpu/transfer/row_transfers.cpp
-  impl/dense/layers/mlp.cpp
-  impl/dense/parameters.cpp
-  impl/embedding/exchange/route.cpp)
-set_property(SOURCE ${alone} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
-if(SHARDREC_SANITIZE)
-  shardrec_compile_folders_as_one(shardrec_impl ${impl_sources})
 endif()
