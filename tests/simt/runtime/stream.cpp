@@ -91,9 +91,8 @@ Stream* Stream::make(int device) {
                                                     [](Stream* unused) { delete unused; });
   pthread_t thread;
   const SignalsBlocked blocked;
-  if (const int error = pthread_create(&thread, nullptr, thread_main, stream.get()); error != 0) {
-    throw std::system_error(error, std::generic_category(), "cannot start the thread of a stream");
-  }
+  // It fails for want of memory, or of threads.
+  if (pthread_create(&thread, nullptr, thread_main, stream.get()) != 0) throw std::bad_alloc();
   pthread_detach(thread);
   return stream.release();
 }
