@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace shardrec::compute {
 
@@ -32,6 +34,27 @@ inline void set_row_bits(RowWord* bits, const int64_t* rows, int64_t count) noex
       bits[word] |= set;
     }
   }
+}
+
+inline int64_t count_row_bits(std::span<const RowWord> bits) noexcept {
+  int64_t count = 0;
+  for (const RowWord word : bits) count += std::popcount(word);
+  return count;
+}
+
+// Lists the rows whose bits are set, ascending, from row `from` on, as many as there is room for. Returns how many.
+inline size_t list_row_bits(std::span<const RowWord> bits, int64_t from,
+                            std::span<int64_t> rows) noexcept {
+  size_t count = 0;
+  const auto first = static_cast<size_t>(from / kRowsOfAWord);
+  for (size_t w = first; w < bits.size() && count < rows.size(); ++w) {
+    RowWord rest = bits[w];
+    if (w == first) rest &= ~RowWord{0} << (from % kRowsOfAWord);
+    for (; rest != 0 && count < rows.size(); rest &= rest - 1) {
+      rows[count++] = static_cast<int64_t>(w) * kRowsOfAWord + std::countr_zero(rest);
+    }
+  }
+  return count;
 }
 
 }  // namespace shardrec::compute
