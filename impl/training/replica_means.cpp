@@ -6,6 +6,7 @@
 #include "comm/ipc/carrier.h"
 #include "comm/nccl/carrier.h"
 #include "compute/backends/registry.h"
+#include "compute/booked_memory.h"
 #include "core/error.h"
 #include "embedding/batch/operations_scope.h"
 #include "embedding/exchange/exchange.h"
@@ -15,6 +16,8 @@ namespace {
 
 // A block on a device is as large as makes its two exchanges worth their messages between hosts.
 constexpr size_t kMostOnDevice = size_t{16} << 20;
+// Rows of a block that are listed by their numbers.
+constexpr size_t kMostListed = compute::kMostTransferred / sizeof(int64_t);
 
 }  // namespace
 
@@ -24,7 +27,9 @@ ReplicaMeans::ReplicaMeans(const std::shared_ptr<comm::Communicator>& replicas,
     : collection_(std::move(collection)),
       changed_only_(collection_->options().replica_sync == SHARDREC_REPLICA_SYNC_TOUCHED),
       ranks_(replicas->size()),
-      rank_(replicas->rank()) {
+      rank_(replicas->rank()),
+      changed_(collection_->counters().buffer_bytes),
+      numbers_memory_(compute::book(compute::cpu_memory(), collection_->counters().buffer_bytes)) {
   const int32_t device = collection_->backend().caller_devices().cuda;
   const bool on_device = device != core::DeviceSet::kNoDevice;
   std::shared_ptr<comm::nccl::StopWord> stop;
@@ -66,7 +71,7 @@ compute::RowTransfer ReplicaMeans::BlockRows::to_block(std::byte* block) const {
                                 .width = piece.row_width()};
   if (rows.numbers != nullptr) {
     transfer.from.data = piece.data;
-    transfer.from.numbers = rows.numbers + rows.first;
+    transfer.from.numbers = rows.numbers;
   }
   return transfer;
 }
@@ -80,7 +85,7 @@ compute::RowTransfer ReplicaMeans::BlockRows::to_table(const std::byte* block) c
                                 .width = piece.row_width()};
   if (rows.numbers != nullptr) {
     transfer.to.data = piece.data;
-    transfer.to.numbers = rows.numbers + rows.first;
+    transfer.to.numbers = rows.numbers;
   }
   return transfer;
 }
@@ -89,52 +94,66 @@ compute::RowTransfer ReplicaMeans::BlockRows::to_table(const std::byte* block) c
 ReplicaMeans::~ReplicaMeans() { embedding::finish_operations(*backend_); }
 
 void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation& operation) {
-  embedding::Counters& counters = collection_->counters();
-  if (changed_only_) {
-    changed_.gather(*collection_, *backend_, of_replicas, operation);
-    counters.bytes_sync.fetch_add(static_cast<int64_t>(changed_.message_bytes()) * (ranks_ - 1),
-                                  std::memory_order_relaxed);
-  }
-  for (size_t s = 0; s < collection_->shards().size(); ++s) {
-    counters.rows_synced.fetch_add(rows_of(s).count, std::memory_order_relaxed);
-  }
+  if (changed_only_) changed_.gather(*collection_, *backend_, of_replicas, operation);
   const auto pieces = embedding::stored_pieces(collection_->layout(), collection_->shards(),
                                                embedding::PieceUse::kLoad);
-  for (const embedding::StoredPiece& piece : pieces) {
-    add_to_block(piece, rows_of(piece.shard), operation.name);
-  }
+  make_room_for_numbers(pieces);
+  for (const embedding::StoredPiece& piece : pieces) add_to_block(piece, operation.name);
   average_block(operation.name);
   backend_->wait();
+  for (size_t s = 0; s < collection_->shards().size(); ++s) {
+    collection_->counters().rows_synced.fetch_add(averaged_rows(s), std::memory_order_relaxed);
+  }
   collection_->changed_rows().clear();
 }
 
-ReplicaMeans::Rows ReplicaMeans::rows_of(size_t shard) const {
-  const embedding::Shard& rows = collection_->shards()[shard];
+int64_t ReplicaMeans::averaged_rows(size_t shard) const {
+  const embedding::Shard& own = collection_->shards()[shard];
   // Replicated tables are equal on all ranks of the mesh after every step.
-  if (collection_->layout().table(rows.table()).replicated) return {};
-  if (!changed_only_ || changed_.whole(shard)) return {.count = rows.rows()};
-  const std::span<const int64_t> numbers = changed_.rows(shard);
-  return {.numbers = numbers.data(), .count = std::ssize(numbers)};
+  if (collection_->layout().table(own.table()).replicated) return 0;
+  return changed_only_ ? changed_.count(shard) : own.rows();
 }
 
-void ReplicaMeans::add_to_block(const embedding::StoredPiece& piece, Rows rows,
-                                const char* operation) {
+bool ReplicaMeans::is_listed(size_t shard) const {
+  return averaged_rows(shard) < collection_->shards()[shard].rows();
+}
+
+void ReplicaMeans::make_room_for_numbers(std::span<const embedding::StoredPiece> pieces) {
+  size_t most = 0;
+  for (const embedding::StoredPiece& piece : pieces) {
+    if (is_listed(piece.shard)) most += static_cast<size_t>(averaged_rows(piece.shard));
+  }
+  numbers_ = numbers_memory_.resize_as<int64_t>(std::min(most, kMostListed));
+}
+
+void ReplicaMeans::add_to_block(const embedding::StoredPiece& piece, const char* operation) {
   if (piece.element != element_) average_block(operation);
   element_ = piece.element;
   const int64_t width = piece.row_width();
   const auto most = static_cast<int64_t>(most_bytes_ / compute::element_bytes(element_));
-  while (rows.count > 0) {
+  const bool listed = is_listed(piece.shard);
+  int64_t left = averaged_rows(piece.shard);
+  int64_t next = 0;  // row
+  while (left > 0) {
     int64_t count = (most - elements_) / width;
+    if (listed) count = std::min(count, static_cast<int64_t>(numbers_.size() - listed_));
     if (count <= 0 && elements_ != 0) {
       average_block(operation);
       continue;
     }
-    count = std::min(std::max<int64_t>(count, 1), rows.count);
-    block_.push_back(
-        {.piece = piece, .rows = {rows.numbers, rows.first, count}, .begin = elements_});
+    count = std::min(std::max<int64_t>(count, 1), left);
+    Rows rows{.first = next, .count = count};
+    next += count;
+    if (listed) {
+      const auto numbers = numbers_.subspan(listed_, static_cast<size_t>(count));
+      compute::list_row_bits(collection_->changed_rows().of(piece.shard), rows.first, numbers);
+      rows.numbers = numbers.data();
+      next = numbers.back() + 1;
+      listed_ += numbers.size();
+    }
+    block_.push_back({.piece = piece, .rows = rows, .begin = elements_});
     elements_ += count * width;
-    rows.first += count;
-    rows.count -= count;
+    left -= count;
   }
 }
 
@@ -178,8 +197,11 @@ void ReplicaMeans::average_block(const char* operation) {
   backend_->wait();
   write_back(block);
   channel_->settle();
+  // Operations read the numbers, which the next block overwrites.
+  if (listed_ != 0) backend_->wait();
   block_.clear();
   elements_ = 0;
+  listed_ = 0;
 }
 
 std::span<const comm::ConstBytes> ReplicaMeans::exchange(const char* operation,
@@ -205,7 +227,7 @@ void ReplicaMeans::write_back(const std::byte* block) {
   for (const BlockRows& part : block_) {
     const Rows& rows = part.rows;
     if (rows.numbers != nullptr) {
-      change.keep(part.piece.shard, {rows.numbers + rows.first, static_cast<size_t>(rows.count)});
+      change.keep(part.piece.shard, {rows.numbers, static_cast<size_t>(rows.count)});
     } else {
       change.keep_range(part.piece.shard, rows.first, rows.count);
     }

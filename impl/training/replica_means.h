@@ -51,11 +51,11 @@ class ReplicaMeans {
   void average(comm::Collectives& of_replicas, const comm::Operation& operation);
 
  private:
-  // Rows of a shard: [first, first + count), or those that the numbers say, then the ones from number `first` on.
+  // Rows of a shard: [first, first + count), or where there are numbers, those that they say.
   struct Rows {
-    const int64_t* numbers = nullptr;
     int64_t first = 0;
     int64_t count = 0;
+    const int64_t* numbers = nullptr;  // in numbers_
   };
   // Rows of a piece that are in the block, from element `begin` of it on.
   struct BlockRows {
@@ -67,9 +67,12 @@ class ReplicaMeans {
     compute::RowTransfer to_table(const std::byte* block) const;
   };
 
-  // What of a shard is averaged.
-  Rows rows_of(size_t shard) const;
-  void add_to_block(const embedding::StoredPiece& piece, Rows rows, const char* operation);
+  // How many rows of a shard are averaged, and whether these are fewer than all.
+  int64_t averaged_rows(size_t shard) const;
+  bool is_listed(size_t shard) const;
+  // Room for the numbers of a block's rows.
+  void make_room_for_numbers(std::span<const embedding::StoredPiece> pieces);
+  void add_to_block(const embedding::StoredPiece& piece, const char* operation);
   // Exchanges the block, and begins another one.
   void average_block(const char* operation);
   std::span<const comm::ConstBytes> exchange(const char* operation,
@@ -96,9 +99,12 @@ class ReplicaMeans {
   std::unique_ptr<comm::ReceivedBodies> means_received_;
   std::optional<compute::Buffer> means_;  // of a block, side by side
   ChangedUnion changed_;                  // where these are averaged alone
+  compute::Buffer numbers_memory_;
+  std::span<int64_t> numbers_;
   // The block that is being filled.
   compute::Element element_ = compute::Element::kFloat32;
   int64_t elements_ = 0;
+  size_t listed_ = 0;  // of numbers_
   std::vector<BlockRows> block_;
   std::vector<comm::ConstBytes> messages_;       // by rank
   std::vector<const std::byte*> parts_;          // likewise

@@ -20,14 +20,27 @@ compute::RowTransfer transfer_of(const RowWord* from, RowWord* to, size_t count)
           .width = 1};
 }
 
+// Of a shard of so many rows.
+size_t words_kept(const Layout& layout, int32_t table, int64_t rows) {
+  return layout.table(table).replicated ? 0 : compute::row_words(rows);
+}
+
 }  // namespace
+
+uint64_t ChangedRows::host_bytes(const Layout& layout, bool backend_on_host) {
+  size_t words = 0;
+  for (const int32_t part : layout.parts_of(layout.rank())) {
+    const Part& own = layout.parts()[static_cast<size_t>(part)];
+    words += words_kept(layout, own.table, own.rows);
+  }
+  return (words * (backend_on_host ? 2 : 1) + std::min(words, kPieceWords)) * sizeof(RowWord);
+}
 
 void ChangedRows::begin(const Layout& layout, std::span<const Shard> shards,
                         compute::Backend& backend, compute::BookedBytes booked) {
   first_word_.assign(1, 0);
   for (const Shard& shard : shards) {
-    const bool kept = !layout.table(shard.table()).replicated;
-    first_word_.push_back(first_word_.back() + (kept ? compute::row_words(shard.rows()) : 0));
+    first_word_.push_back(first_word_.back() + words_kept(layout, shard.table(), shard.rows()));
   }
   const size_t count = first_word_.back();
   const size_t at_once = std::min(count, kPieceWords);
@@ -68,6 +81,14 @@ void ChangedRows::gather(compute::Backend& backend) {
     const auto zeros = transfer_of(piece_.data(), operations_words() + first, count);
     backend.transfer().copy_from_host({&zeros, 1});
   }
+}
+
+bool ChangedRows::within_shards(std::span<const Shard> shards) const noexcept {
+  for (size_t s = 0; s < shards.size(); ++s) {
+    const int64_t in_last = shards[s].rows() % compute::kRowsOfAWord;
+    if (in_last != 0 && !of(s).empty() && of(s).back() >> in_last != 0) return false;
+  }
+  return true;
 }
 
 void ChangedRows::clear() noexcept { std::fill(host_words_.begin(), host_words_.end(), 0); }

@@ -27,6 +27,9 @@ namespace shardrec::embedding {
 
 class ChangedRows {
  public:
+  // What begin() allocates of the host's memory: the host's bits, and the back end's where it is the host's too.
+  static uint64_t host_bytes(const Layout& layout, bool backend_on_host);
+
   // From now on bits are kept; none is set. Before it nobody keeps any. The host's are counted in `booked`, as those
   // of the back end are there. Throws OUT_OF_MEMORY.
   void begin(const Layout& layout, std::span<const Shard> shards, compute::Backend& backend,
@@ -42,10 +45,15 @@ class ChangedRows {
 
   // Operations that set bits are over. Those of the back end given are then over too.
   void gather(compute::Backend& backend);
-  // As of the last gather(); none of a shard of which none are kept.
+  // The host's, as of the last gather(); none of a shard of which none are kept.
   std::span<const compute::RowWord> of(size_t shard) const {
     return host_words_.subspan(first_word_[shard], first_word_[shard + 1] - first_word_[shard]);
   }
+  // Those of all shards side by side, each from a word of its own on: who knows of more rows that have changed sets
+  // their bits.
+  std::span<compute::RowWord> words() noexcept { return host_words_; }
+  // Is no bit set behind a shard's last row?
+  bool within_shards(std::span<const Shard> shards) const noexcept;
   void clear() noexcept;
 
  private:

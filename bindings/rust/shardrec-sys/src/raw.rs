@@ -2082,8 +2082,8 @@ extern "C" {
     /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
     /// are equal bit for bit. Tables that the plan replicates are so after every step, and are left alone
     /// (mesh.h). With the option REPLICA_SYNC TOUCHED, the default, only rows that a step or a write
-    /// has changed on any replica since the last sync are averaged and moved (all rows of a box where nearly all
-    /// have changed), after the replicas have told each other which: bytes and time are in proportion to them. The
+    /// has changed on any replica since the last sync are averaged and moved, after the replicas have told each
+    /// other which: bytes and time are in proportion to them, and a pass over a bit per row. The
     /// others are equal on all replicas already and stay as they are. FULL averages them too, which where the
     /// number of replicas is a power of two gives the same bits (unless their sum overflows), and else may change
     /// the last bit of a row that nobody has touched. Takes effect in call order, as reading and writing rows do;
