@@ -301,7 +301,8 @@ void Backward::apply(const InputExchange& input, uint64_t lookup,
                      std::span<const comm::ConstBytes> bodies, PhaseTimer& timer) {
   timer.next(Phase::kIndexPlan);
   update_.open(input.inbox(), messages, bodies, lent_to_here_.blocks(), divisors(input),
-               posted_.steps, plan_);
+               posted_.steps, plan_,
+               posted_.how == Finish::kAccumulate ? GradientUse::kKeep : GradientUse::kStep);
   if (weight_gradients_ != nullptr) {
     timer.next(Phase::kGradientExchange);
     exchange_weight_gradients(input, lookup, messages, bodies);

@@ -112,7 +112,7 @@ void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPl
 void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                   std::span<const comm::ConstBytes> bodies,
                   std::span<const std::span<const GradientRows>> lent, const Divisors& divisors,
-                  std::span<const TableStep> steps, const IndexPlan& plan) {
+                  std::span<const TableStep> steps, const IndexPlan& plan, GradientUse use) {
   gradients_.open(inbox, messages, bodies, lent);
   gradients_.list(inbox, plan);
   plan_ = &plan;
@@ -120,6 +120,7 @@ void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages
   divisors_ = divisors;
   from_kept_ = false;
   from_replicas_ = false;
+  use_ = use;
   list_touched();
   for (size_t s = 0; s < shards_.size(); ++s) touched_[s].located = gradients_.located(s);
   context_.backend().rows().open_rows(touched_);
@@ -156,7 +157,7 @@ compute::TouchedRows Update::touched(size_t shard) const {
   }
   job.step = step.optimizer;
   job.rounding = step.rounding;
-  touched.changed = context_.changed_rows.bits(shard);
+  if (use_ == GradientUse::kStep) touched.changed = context_.changed_rows.bits(shard);
   return touched;
 }
 

@@ -25,6 +25,9 @@
 
 namespace shardrec::embedding {
 
+// What a backward does with its gradients.
+enum class GradientUse : uint8_t { kStep, kKeep };
+
 // The decision of all ranks about a step.
 struct GradientDecision {
   GradientVerdict verdict = GradientVerdict::kApply;
@@ -50,14 +53,14 @@ class Update {
   // After group() and IndexPlan::join(): finds the gradients of the plan's rows, in messages, bodies
   // and what is lent as ReceivedGradients::open takes them. divisors: of the batch, the same
   // on all ranks where owners divide. The plan, the steps and the gradients stay where they are until the step is
-  // taken. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed
+  // taken; without one no row is noted as changed. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed
   // then.
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
             std::span<const comm::ConstBytes> bodies,
             std::span<const std::span<const GradientRows>> lent, const Divisors& divisors,
-            std::span<const TableStep> steps, const IndexPlan& plan);
+            std::span<const TableStep> steps, const IndexPlan& plan, GradientUse use);
 
-  // After open(), one of two. Takes the step: gradients that were kept and those of replicas are
+  // After open(), what its `use` says. Takes the step: gradients that were kept and those of replicas are
   // added to the present ones, sums over columns of other owners are exchanged where the optimizer
   // needs them, rows are updated. Throws before the first row has changed, or ends the communicator.
   void take_step(uint64_t lookup, PhaseTimer& timer);
@@ -102,6 +105,7 @@ class Update {
   std::vector<uint8_t> wanted_;      // by own shard: not frozen
   std::vector<std::unique_ptr<compute::KeptGradients>> kept_;  // by own shard
   int64_t kept_lookups_ = 0;                                   // the same on all ranks
+  GradientUse use_ = GradientUse::kStep;
   bool from_kept_ = false;  // the step's gradients are those that were kept
   ReplicatedGradients replicated_;
   std::vector<int> replicated_of_;  // by own shard: its place among replicated_.tables(), -1: none
