@@ -22,8 +22,10 @@ constexpr comm::Operation kCreate{.name = "collection_create",
 
 }  // namespace
 
-uint64_t host_bytes(const Layout& layout, const CollectionOptions& options) {
-  return (options.on_host() ? shard_bytes(layout) : 0) + step_bytes(layout, options.lookups);
+uint64_t host_bytes(const Layout& layout, const CollectionOptions& options, int replicas) {
+  const bool notes_rows = replicas > 1 && options.replica_sync == SHARDREC_REPLICA_SYNC_TOUCHED;
+  return (options.on_host() ? shard_bytes(layout) : 0) + step_bytes(layout, options.lookups) +
+         (notes_rows ? ChangedRows::host_bytes(layout, options.on_host()) : 0);
 }
 
 Collection::Collection(std::shared_ptr<comm::Communicator> communicator,
@@ -87,7 +89,8 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator,
     return shared_values(plan);
   });
   bodies_->connect(*collectives_);
-  const GatheredNeeds needs(*collectives_, kCreate, rank, host_bytes(*layout_, options_));
+  const GatheredNeeds needs(*collectives_, kCreate, rank,
+                            host_bytes(*layout_, options_, groups.count));
   comm::agree(*collectives_, kCreate, [&] { needs.check(); });
   comm::agree(*collectives_, kCreate, [&] {
     for (const int32_t part : layout_->parts_of(rank)) {

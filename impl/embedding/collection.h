@@ -33,8 +33,9 @@
 
 namespace shardrec::embedding {
 
-// What the tables of the layout's rank, and its steps, take of the host's memory.
-uint64_t host_bytes(const Layout& layout, const CollectionOptions& options);
+// What the tables of the layout's rank, and its steps, take of the host's memory; and the bits of changed rows, where
+// there are several replicas to be synced.
+uint64_t host_bytes(const Layout& layout, const CollectionOptions& options, int replicas);
 
 class Collection {
  public:

@@ -24,7 +24,8 @@ void require_room(const MeshRanks& own, const plan::Model& model, const plan::Pl
   try {
     if (plan.topology.ranks == sharding.size()) {
       plan::check_tiling(plan, model);
-      bytes = embedding::host_bytes(embedding::Layout(model, plan, sharding.rank()), options);
+      bytes = embedding::host_bytes(embedding::Layout(model, plan, sharding.rank()), options,
+                                    own.groups.count);
     }
   } catch (const core::Error&) {  // a plan that the collection refuses, in its own words
   }

@@ -7,15 +7,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "comm/local/local_group.h"
 #include "comm/world.h"
+#include "compute/backends/registry.h"
+#include "core/threads.h"
 #include "embedding/collection.h"
+#include "embedding/tables/changed_rows.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -145,7 +150,7 @@ TEST(Room, WhatStepsNeedOfEachPeerIsCounted) {
       plan.tables[0].boxes.push_back({rank, {rank, 1, 0, 2}});
     }
     const Layout layout(model, plan, 0);
-    const uint64_t bytes = host_bytes(layout, {.threads = 1, .lookups = lookups});
+    const uint64_t bytes = host_bytes(layout, {.threads = 1, .lookups = lookups}, 1);
     EXPECT_EQ(bytes, shard_bytes(layout) + step_bytes(layout, lookups));
     return bytes;
   };
@@ -153,6 +158,39 @@ TEST(Room, WhatStepsNeedOfEachPeerIsCounted) {
   EXPECT_GT(needed(1000, 2), 9 * needed(100, 2));
   EXPECT_GT(needed(1000, 4), 3 * needed(1000, 2) / 2);
   EXPECT_LT(needed(1, 2), uint64_t{10000});
+}
+
+// Where several replicas are synced row by row; a table that is replicated has none.
+TEST(Room, TheBitsOfChangedRowsAreCounted) {
+  constexpr int64_t kRows = 1'000'000;
+  plan::Model model;
+  for (const char* const name : {"cut", "replicated"}) {
+    const int32_t table = plan::add_table(model, {.name = name, .rows = kRows, .dim = 1});
+    plan::add_feature(model, {.name = name, .table = table});
+  }
+  plan::Plan plan{{1, 1}, std::vector<plan::TablePlan>(2)};
+  plan.tables[0].boxes.push_back({0, {0, kRows, 0, 1}});
+  plan.tables[1].replicated = true;
+  const Layout layout(model, plan, 0);
+  CollectionOptions options{.threads = 1, .backend = "cpu"};
+  const uint64_t without = host_bytes(layout, options, 1);
+  core::Threads threads(1);
+  const auto booked = std::make_shared<std::atomic<int64_t>>(0);
+  const auto backend = compute::backend_named("cpu").make({.threads = threads, .booked = booked});
+  std::vector<Shard> shards;
+  for (const int32_t part : layout.parts_of(0)) {
+    shards.emplace_back(layout, part, *backend->memory());
+  }
+  const int64_t before = *booked;
+  ChangedRows changed;
+  changed.begin(layout, shards, *backend, booked);
+  const int64_t taken = *booked - before;
+  const uint64_t counted = host_bytes(layout, options, 2) - without;
+  EXPECT_GT(counted, 2 * uint64_t{kRows} / 8);
+  EXPECT_LE(counted, static_cast<uint64_t>(taken));
+  EXPECT_GE(counted, static_cast<uint64_t>(taken) / 2);
+  options.replica_sync = SHARDREC_REPLICA_SYNC_FULL;
+  EXPECT_EQ(host_bytes(layout, options, 2), without);
 }
 
 // Runs in a cgroup of 128 MiB: two ranks of 100 MiB each would be killed.
