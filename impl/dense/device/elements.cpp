@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::dense::device {
 
 namespace host = compute::cuda::host;
@@ -52,8 +50,8 @@ void ElementRuns::launch(shardrec_cuda_rank_sum job) {
   job.run_count = list_.count();
   job.blocks = list_.units();
   job.addends = static_cast<int32_t>(addends_);
-  host::require(host::table().add_ranks(stream_->handle(), &job),
-                core::sentence("add up gradients on device ", stream_->device()));
+  host::require(host::table().add_ranks(stream_->handle(), &job), "add up gradients on device ",
+                stream_->device());
 }
 
 }  // namespace shardrec::dense::device

@@ -198,8 +198,8 @@ bool Gemm::multiply_empty(const Product& product) {
   if (sums == 0) return true;
   if (product.epilogue != Epilogue::kDreluBiasGradient && product.k != 0) return false;
   const size_t bytes = static_cast<size_t>(sums) * bytes_of(product.output);
-  host::require(host::table().fill(stream_->handle(), product.bias, 0, bytes),
-                core::sentence("zero ", bytes, " bytes on device ", stream_->device()));
+  host::require(host::table().fill(stream_->handle(), product.bias, 0, bytes), "zero ", bytes,
+                " bytes on device ", stream_->device());
   return true;
 }
 
@@ -207,8 +207,8 @@ const void* Gemm::zeros(size_t bytes) {
   if (zero_bytes_ >= bytes) return zeros_.data();
   zero_bytes_ = 0;
   std::byte* const data = zeros_.resize(bytes);
-  host::require(host::table().fill(stream_->handle(), data, 0, bytes),
-                core::sentence("zero ", bytes, " bytes on device ", stream_->device()));
+  host::require(host::table().fill(stream_->handle(), data, 0, bytes), "zero ", bytes,
+                " bytes on device ", stream_->device());
   zero_bytes_ = bytes;
   return data;
 }

@@ -55,7 +55,7 @@ std::span<const double> Gradients::norm_blocks(double scale, bool largest) {
                                         .largest = largest ? 1 : 0,
                                         .results = results};
     host::require(host::table().sum_norm_blocks(stream_->handle(), &job),
-                  core::sentence("take the norm of gradients on device ", stream_->device()));
+                  "take the norm of gradients on device ", stream_->device());
   }
   const std::span<const double> there = results_.fetch<double>();
   blocks_.assign(there.begin(), there.end());
@@ -86,7 +86,7 @@ std::span<const int64_t> Gradients::non_finite() {
     if (of->tiles.empty()) continue;
     const shardrec_cuda_non_finite job{.list = send(*of, of->tiles), .results = results};
     host::require(host::table().find_non_finite(stream_->handle(), &job),
-                  core::sentence("look through gradients on device ", stream_->device()));
+                  "look through gradients on device ", stream_->device());
   }
   return results_.fetch<int64_t>();
 }

@@ -22,8 +22,8 @@ template <class Job>
 void enqueue(Stream& stream,
              shardrec_cuda_error (*operation)(shardrec_cuda_stream* stream, const Job* job),
              const Job& job, const char* what) {
-  compute::cuda::host::require(operation(stream.handle(), &job),
-                               core::sentence(what, " on device ", stream.device()));
+  compute::cuda::host::require(operation(stream.handle(), &job), what, " on device ",
+                               stream.device());
 }
 
 const shardrec_cuda_table& operations() { return compute::cuda::host::table(); }

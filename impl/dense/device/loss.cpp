@@ -40,7 +40,7 @@ DeviceLoss::DeviceLoss(Context& context)
 void DeviceLoss::clear_wrong() {
   host::require(
       host::table().fill(context_.stream().handle(), &there()->wrong, 0, sizeof(Results::wrong)),
-      core::sentence("clear results on device ", context_.device()));
+      "clear results on device ", context_.device());
 }
 
 void DeviceLoss::compute(const LossVectors& vectors, double* mean) {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "compute/cuda/host/plugin.h"
-#include "core/error.h"
 #include "dense/device/kernels.h"
 
 namespace shardrec::dense::device {
@@ -30,7 +29,7 @@ DeviceSamples::DeviceSamples(const ContextOptions& options)
 
 void DeviceSamples::clear_wrong() {
   host::require(host::table().fill(context_.stream().handle(), wrong_there(), 0, sizeof(uint64_t)),
-                core::sentence("clear results on device ", context_.device()));
+                "clear results on device ", context_.device());
 }
 
 void DeviceSamples::make_room(int64_t count) {

@@ -23,8 +23,8 @@ Chosen& chosen() {
 void* Allocator::get(const Stream& stream, size_t bytes) const {
   void* memory = nullptr;
   if (allocate == nullptr) {
-    require(table().allocate(stream.handle(), bytes, &memory),
-            core::sentence("allocate ", bytes, " bytes on device ", stream.device()));
+    require(table().allocate(stream.handle(), bytes, &memory), "allocate ", bytes,
+            " bytes on device ", stream.device());
     return memory;
   }
   memory = allocate(context, stream.device(), static_cast<int64_t>(bytes), stream.number());

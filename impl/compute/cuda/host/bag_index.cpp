@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 namespace {
 
@@ -30,8 +28,8 @@ std::span<const IndexedBags> BagIndex::run(std::span<const Bags* const> blocks) 
   list(blocks);
   if (const size_t bytes = zero_bytes(); bytes != 0) {
     std::byte* const zeros = zeros_.resize(bytes);
-    require(table().fill(stream_->handle(), zeros, 0, bytes),
-            core::sentence("index bags on device ", stream_->device()));
+    require(table().fill(stream_->handle(), zeros, 0, bytes), "index bags on device ",
+            stream_->device());
     enqueue(zeros);
   }
   return indexed_;
@@ -65,8 +63,7 @@ void BagIndex::enqueue(std::byte* zeros) {
       .tiles = tiles_.add_to(arguments_),
       .scan = scan_at(zeros)};
   arguments_.send();
-  require(table().index_bags(stream_->handle(), &job),
-          core::sentence("index bags on device ", stream_->device()));
+  require(table().index_bags(stream_->handle(), &job), "index bags on device ", stream_->device());
 }
 
 }  // namespace shardrec::compute::cuda::host

@@ -108,8 +108,8 @@ class Copier {
                                       .to_numbers = nullptr,
                                       .rows = to.rows,
                                       .row_bytes = static_cast<int64_t>(row_bytes)};
-    require(table().copy_rows(stream_.handle(), &rows),
-            core::sentence("copy ", to.rows, " rows on device ", stream_.device()));
+    require(table().copy_rows(stream_.handle(), &rows), "copy ", to.rows, " rows on device ",
+            stream_.device());
   }
 
   Stream stream_;

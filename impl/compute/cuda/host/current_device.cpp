@@ -1,13 +1,11 @@
 #include "compute/cuda/host/current_device.h"
 
 #include "compute/cuda/host/plugin.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 
 CurrentDevice::CurrentDevice(int32_t device) {
-  require(table().enter_device(device),
-          core::sentence("make device ", device, " the thread's current one"));
+  require(table().enter_device(device), "make device ", device, " the thread's current one");
 }
 
 CurrentDevice::~CurrentDevice() { table().leave_device(); }

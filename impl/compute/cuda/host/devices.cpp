@@ -8,8 +8,7 @@ namespace {
 
 DeviceDescription describe(int32_t index) {
   shardrec_cuda_device device{};
-  require(table().describe_device(index, &device),
-          core::sentence("say what device ", index, " is"));
+  require(table().describe_device(index, &device), "say what device ", index, " is");
   DeviceDescription description{
       .index = index,
       .name = device.name,

@@ -20,7 +20,7 @@ thread_local constinit Sentence failure{};
 void call_library(Stream& stream, shardrec_cuda_library_call call, const void* values,
                   size_t bytes) {
   require(table().call_library(stream.handle(), call, values, bytes),
-          core::sentence("write down a call of a library on device ", stream.device()));
+          "write down a call of a library on device ", stream.device());
 }
 
 shardrec_cuda_error fail_library_call(std::string_view sentence) noexcept {

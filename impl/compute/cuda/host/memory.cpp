@@ -6,15 +6,13 @@
 #include <utility>
 
 #include "compute/cuda/host/allocator.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
 
 std::byte* allocate_pinned(size_t bytes) {
   void* data = nullptr;
-  require(table().allocate_pinned(bytes, &data),
-          core::sentence("pin ", bytes, " bytes of the host's memory"));
+  require(table().allocate_pinned(bytes, &data), "pin ", bytes, " bytes of the host's memory");
   return static_cast<std::byte*>(data);
 }
 
@@ -43,8 +41,8 @@ class DeviceMemory final : public Memory {
   }
   std::unique_ptr<Allocation> allocate_zeros(size_t bytes) override {
     auto block = std::make_unique<DeviceBlock>(stream_, bytes + 1);
-    require(table().fill(stream_->handle(), block->data, 0, bytes),
-            core::sentence("zero ", bytes, " bytes on device ", stream_->device()));
+    require(table().fill(stream_->handle(), block->data, 0, bytes), "zero ", bytes,
+            " bytes on device ", stream_->device());
     return block;
   }
 

@@ -44,8 +44,7 @@ const Table& table() {
   return storage;
 }
 
-void require(shardrec_cuda_error error, std::string_view what) {
-  if (error == SHARDREC_CUDA_OK) return;
+void refuse(shardrec_cuda_error error, std::string_view what) {
   if (error == SHARDREC_CUDA_LIBRARY_FAILED) tell_library_failure(what);
   core::fail(error == SHARDREC_CUDA_OUT_OF_MEMORY ? SHARDREC_OUT_OF_MEMORY : SHARDREC_DEVICE_ERROR,
              core::sentence("CUDA could not ", what, ": ", table().error_text(error), " (",

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "compute/cuda/jobs/cuda_plugin.h"
+#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 
@@ -20,6 +21,12 @@ const Table* loaded_table() noexcept;
 // Throws what an error of the plug-in means: OUT_OF_MEMORY, or DEVICE_ERROR. `what` is what was to be done:
 // "CUDA could not " what ": out of memory (cudaErrorMemoryAllocation)". Of a library that is called among the operations,
 // it is the library's sentence (library_calls.h).
-void require(shardrec_cuda_error error, std::string_view what);
+[[noreturn]] void refuse(shardrec_cuda_error error, std::string_view what);
+
+// Throws so where there is an error; `what` is put together only then.
+template <class... Items>
+void require(shardrec_cuda_error error, const Items&... what) {
+  if (error != SHARDREC_CUDA_OK) refuse(error, core::sentence(what...));
+}
 
 }  // namespace shardrec::compute::cuda::host

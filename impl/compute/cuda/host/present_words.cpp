@@ -3,8 +3,6 @@
 #include <span>
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 
 PresentWords::PresentWords(std::shared_ptr<Stream> stream)
@@ -28,7 +26,7 @@ void PresentWords::count(int64_t* rows) {
   send();
   require(table().count_present(stream_->handle(), unions_there_,
                                 static_cast<int32_t>(unions_.size()), rows),
-          core::sentence("count the rows of nodes on device ", stream_->device()));
+          "count the rows of nodes on device ", stream_->device());
 }
 
 // A union of one list has the bits of the list.
@@ -53,7 +51,7 @@ void PresentWords::index() {
   send();
   require(table().count_present(stream_->handle(), unions_there_,
                                 static_cast<int32_t>(unions_.size()), nullptr),
-          core::sentence("find rows on device ", stream_->device()));
+          "find rows on device ", stream_->device());
 }
 
 void PresentWords::send() {

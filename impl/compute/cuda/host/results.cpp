@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 
 Results::Results(std::shared_ptr<Stream> stream)
@@ -14,8 +12,8 @@ void* Results::begin_bytes(size_t bytes, uint8_t byte, size_t work_bytes) {
   bytes_ = bytes;
   const size_t all = work_bytes == 0 ? bytes : work_at() + work_bytes;
   void* const room = on_device_.resize(all);
-  require(table().fill(stream_->handle(), room, byte, all),
-          core::sentence("clear results on device ", stream_->device()));
+  require(table().fill(stream_->handle(), room, byte, all), "clear results on device ",
+          stream_->device());
   return room;
 }
 

@@ -37,9 +37,8 @@ const shardrec_cuda_sharing& sharing() {
 
 SharedBlock::SharedBlock(int32_t device, size_t bytes) : device_(device), size_(bytes) {
   void* data = nullptr;
-  require(sharing().allocate(device, bytes, &data, &handle_),
-          core::sentence("allocate ", bytes, " bytes of device ", device,
-                         " for other processes of the machine"));
+  require(sharing().allocate(device, bytes, &data, &handle_), "allocate ", bytes,
+          " bytes of device ", device, " for other processes of the machine");
   data_ = static_cast<std::byte*>(data);
 }
 
@@ -47,8 +46,8 @@ SharedBlock::~SharedBlock() { sharing().release(device_, data_); }
 
 OpenedBlock::OpenedBlock(int32_t device, const shardrec_cuda_handle& handle) : device_(device) {
   void* data = nullptr;
-  require(sharing().open(device, &handle, &data),
-          core::sentence("open memory of another process on device ", device));
+  require(sharing().open(device, &handle, &data), "open memory of another process on device ",
+          device);
   data_ = static_cast<std::byte*>(data);
 }
 
@@ -56,20 +55,20 @@ OpenedBlock::~OpenedBlock() { sharing().close(device_, data_); }
 
 SharedEvent::SharedEvent(int32_t device) {
   shardrec_cuda_event* event = nullptr;
-  require(sharing().create_event(device, &event, &handle_),
-          core::sentence("make an event of device ", device, " for other processes"));
+  require(sharing().create_event(device, &event, &handle_), "make an event of device ", device,
+          " for other processes");
   event_.reset(event);
 }
 
 void SharedEvent::record(Stream& stream) {
   require(table().record(event_.get(), stream.handle()),
-          core::sentence("mark a place in the operations of device ", stream.device()));
+          "mark a place in the operations of device ", stream.device());
 }
 
 OpenedEvent::OpenedEvent(int32_t device, const shardrec_cuda_handle& handle) {
   shardrec_cuda_event* event = nullptr;
   require(sharing().open_event(device, &handle, &event),
-          core::sentence("open an event of another process on device ", device));
+          "open an event of another process on device ", device);
   event_.reset(event);
 }
 

@@ -14,18 +14,16 @@ shardrec_cuda_stream* open_stream(int32_t device) {
                               " CUDA devices"),
                {.value = device, .limit = devices});
   }
-  require(table().open_device(device), core::sentence("begin to use device ", device));
+  require(table().open_device(device), "begin to use device ", device);
   shardrec_cuda_stream* stream = nullptr;
-  require(table().create_stream(device, &stream),
-          core::sentence("make a stream of device ", device));
+  require(table().create_stream(device, &stream), "make a stream of device ", device);
   return stream;
 }
 
 shardrec_cuda_event* make_event(int32_t device, HostWait host_wait) {
   shardrec_cuda_event* event = nullptr;
   const int32_t spins = host_wait == HostWait::kSpin ? 1 : 0;
-  require(table().create_event(device, spins, &event),
-          core::sentence("make an event of device ", device));
+  require(table().create_event(device, spins, &event), "make an event of device ", device);
   return event;
 }
 
@@ -39,7 +37,7 @@ void require_caller(shardrec_cuda_error error, int64_t stream, int32_t device) {
                core::sentence("stream ", stream, " is no stream of device ", device),
                {.value = stream});
   }
-  require(error, core::sentence("join stream ", stream, " of the caller on device ", device));
+  require(error, "join stream ", stream, " of the caller on device ", device);
 }
 
 }  // namespace
@@ -53,32 +51,30 @@ Stream::Stream(int32_t device, BookedBytes booked, HostWait host_wait,
       stream_(open_stream(device)) {}
 
 void Stream::submit() {
-  require(table().submit(handle()), core::sentence("begin the operations of device ", device_));
+  require(table().submit(handle()), "begin the operations of device ", device_);
 }
 
 void Stream::wait() {
-  require(table().wait_for_stream(handle()),
-          core::sentence("finish the operations of device ", device_));
+  require(table().wait_for_stream(handle()), "finish the operations of device ", device_);
 }
 
 void Stream::copy(void* to, const void* from, size_t bytes) {
-  require(table().copy(handle(), to, from, bytes),
-          core::sentence("copy ", bytes, " bytes on device ", device_));
+  require(table().copy(handle(), to, from, bytes), "copy ", bytes, " bytes on device ", device_);
 }
 
 void Stream::copy_kept(void* to, const void* from, size_t bytes) {
-  require(table().copy_kept(handle(), to, from, bytes),
-          core::sentence("copy ", bytes, " bytes on device ", device_));
+  require(table().copy_kept(handle(), to, from, bytes), "copy ", bytes, " bytes on device ",
+          device_);
 }
 
 void Stream::copy_from_device(int32_t device, void* to, const void* from, size_t bytes) {
-  require(table().copy_from_device(handle(), to, device, from, bytes),
-          core::sentence("copy ", bytes, " bytes from device ", device, " to ", device_));
+  require(table().copy_from_device(handle(), to, device, from, bytes), "copy ", bytes,
+          " bytes from device ", device, " to ", device_);
 }
 
 void Stream::follow(const Event& event) {
-  require(table().follow(handle(), event.handle()),
-          core::sentence("wait on device ", device_, " for operations of device ", event.device()));
+  require(table().follow(handle(), event.handle()), "wait on device ", device_,
+          " for operations of device ", event.device());
 }
 
 Event::Event(int32_t device, HostWait host_wait)
@@ -92,8 +88,8 @@ void Stream::know_over(uint64_t place) noexcept {
 }
 
 void Event::record(Stream& stream) {
-  require(table().record(handle(), stream.handle()),
-          core::sentence("mark a place in the operations of device ", stream.device()));
+  require(table().record(handle(), stream.handle()), "mark a place in the operations of device ",
+          stream.device());
   stream_ = &stream;
   place_ = ++stream.recorded_;
 }

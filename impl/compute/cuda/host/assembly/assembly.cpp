@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "compute/cuda/host/vectors.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -101,12 +100,12 @@ void Assembly::run(std::span<const SequenceOutput> outputs) {
   send_sequences();
   require(table().find_sequence_rows(stream_->handle(), chunks_.jobs_there(),
                                      chunks_.first_unit_there(), chunks_.count(), chunks_.units()),
-          core::sentence("find the rows of sequences on device ", stream_->device()));
+          "find the rows of sequences on device ", stream_->device());
   for (int32_t vectors = 0; vectors < 2; ++vectors) {
     const LaunchList<shardrec_cuda_sequence>& copies = copies_[vectors];
     require(table().copy_sequence_rows(stream_->handle(), vectors, copies.jobs_there(),
                                        copies.first_unit_there(), copies.count(), copies.units()),
-            core::sentence("assemble sequences on device ", stream_->device()));
+            "assemble sequences on device ", stream_->device());
   }
 }
 

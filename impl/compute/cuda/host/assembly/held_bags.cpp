@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 namespace {
 
@@ -72,13 +70,13 @@ void HeldBags::run() {
   arguments_.send();
   require(table().index_held_bags(stream_->handle(), launch_.jobs_there(),
                                   launch_.first_unit_there(), launch_.count(), launch_.units()),
-          core::sentence("find the bags of blocks on device ", stream_->device()));
+          "find the bags of blocks on device ", stream_->device());
 }
 
 void HeldBags::add_up(int64_t* rows) {
   require(table().add_chunk_sums(stream_->handle(), lists_there_,
                                  static_cast<int32_t>(lists_.size()), rows),
-          core::sentence("count the bags of nodes on device ", stream_->device()));
+          "count the bags of nodes on device ", stream_->device());
 }
 
 }  // namespace shardrec::compute::cuda::host

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "compute/cuda/host/vectors.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -64,7 +63,7 @@ void RowSumLaunches::run(std::string_view what) {
     const LaunchList<shardrec_cuda_row_sum>& sums = sums_[vectors];
     require(table().add_up_rows(stream_->handle(), vectors, sums.jobs_there(),
                                 sums.first_unit_there(), sums.count(), sums.units()),
-            core::sentence(what, " on device ", stream_->device()));
+            what, " on device ", stream_->device());
   }
 }
 

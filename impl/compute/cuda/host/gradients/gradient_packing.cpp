@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "compute/cuda/host/vectors.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -114,7 +113,7 @@ void GradientPacking::run_kinds() {
       require(table().pack_output_gradients(
                   stream_->handle(), static_cast<int32_t>(element), static_cast<int32_t>(vectors),
                   launch.jobs_there(), launch.first_unit_there(), launch.count(), launch.units()),
-              core::sentence("pack gradients on device ", stream_->device()));
+              "pack gradients on device ", stream_->device());
     }
   }
 }

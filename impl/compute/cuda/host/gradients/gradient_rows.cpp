@@ -1,7 +1,5 @@
 #include "compute/cuda/host/gradients/gradient_rows.h"
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 
 void GradientRows::list(std::span<const TouchedRows> shards, uint32_t* unaligned) {
@@ -31,8 +29,8 @@ void GradientRows::list(std::span<const TouchedRows> shards, uint32_t* unaligned
 void number_occurrences(const SingleOccurrences& rows, Stream& stream) {
   const shardrec_cuda_single_occurrences job{
       .rows = rows.rows, .run = rows.run, .bags = rows.bags, .blocks = rows.blocks};
-  require(table().number_occurrences(stream.handle(), &job),
-          core::sentence("number occurrences on device ", stream.device()));
+  require(table().number_occurrences(stream.handle(), &job), "number occurrences on device ",
+          stream.device());
 }
 
 }  // namespace shardrec::compute::cuda::host

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "compute/cuda/host/gradients/gradient_rows.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -64,16 +63,16 @@ void IndexedGradients::add(std::span<const int64_t> rows, const float* gradients
   merged.rows = {};
   merged.rows = list_in(merged.memory, kept().count + new_rows);
   job.merged = merged.rows;
-  require(table().add_kept(stream_->handle(), &job),
-          core::sentence("add gradients of rows on device ", stream_->device()));
+  require(table().add_kept(stream_->handle(), &job), "add gradients of rows on device ",
+          stream_->device());
   current_ = 1 - current_;
   ++additions_;
 }
 
 int64_t IndexedGradients::count_new_rows(shardrec_cuda_kept_addition& job) {
   const auto find = [&] {
-    require(table().find_new_rows(stream_->handle(), &job),
-            core::sentence("find rows on device ", stream_->device()));
+    require(table().find_new_rows(stream_->handle(), &job), "find rows on device ",
+            stream_->device());
   };
   find();  // how much room it takes
   job.room = room_.resize(job.room_bytes);

@@ -1,7 +1,5 @@
 #include "compute/cuda/host/gradients/non_finite_search.h"
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 
 void FirstNonFinite::begin(const GivenNumbers& numbers) {
@@ -12,7 +10,7 @@ void FirstNonFinite::begin(const GivenNumbers& numbers) {
                                   .element = static_cast<int32_t>(numbers.element),
                                   .first = results_.begin<uint64_t>(1, 0)};
   require(table().search_non_finite(stream_->handle(), &job),
-          core::sentence("look for a NaN or an infinity on device ", stream_->device()));
+          "look for a NaN or an infinity on device ", stream_->device());
   sent_at_ = stream_->next_place();
   results_.send();
 }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "compute/cuda/host/vectors.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -99,7 +98,7 @@ void WeightProductTasks::run_products() {
       require(table().take_products(stream_->handle(), static_cast<int32_t>(element),
                                     static_cast<int32_t>(vectors), launch.jobs_there(),
                                     launch.first_unit_there(), launch.count(), launch.units()),
-              core::sentence("multiply rows by gradients on device ", stream_->device()));
+              "multiply rows by gradients on device ", stream_->device());
     }
   }
 }
@@ -116,11 +115,11 @@ void WeightProductTasks::run(std::span<const WeightGradients> features) {
   send_gradients();
   require(table().mark_product_parts(stream_->handle(), marks_.jobs_there(),
                                      marks_.first_unit_there(), marks_.count(), marks_.units()),
-          core::sentence("find the parts of ids on device ", stream_->device()));
+          "find the parts of ids on device ", stream_->device());
   words_.index();
   require(table().sum_products(stream_->handle(), sums_.jobs_there(), sums_.first_unit_there(),
                                sums_.count(), sums_.units()),
-          core::sentence("add up the gradients of weights on device ", stream_->device()));
+          "add up the gradients of weights on device ", stream_->device());
 }
 
 // Makes room for which ids each part got, and for the places of these.

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 
 BagSummation::BagSummation(std::shared_ptr<Stream> stream)
@@ -47,7 +45,7 @@ void BagSummation::mark_present() {
   arguments_.send();
   require(table().mark_bag_bits(stream_->handle(), present, first_word,
                                 static_cast<int32_t>(present_.size()), first_word_.back()),
-          core::sentence("mark bags on device ", stream_->device()));
+          "mark bags on device ", stream_->device());
 }
 
 }  // namespace shardrec::compute::cuda::host

@@ -5,7 +5,6 @@
 
 #include "compute/bags.h"
 #include "compute/cuda/host/vectors.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -80,7 +79,7 @@ void RowLookups::run(std::string_view what) {
     require(
         table().look_up(stream_->handle(), &kind.kind, kind.launch.jobs_there(),
                         kind.launch.first_unit_there(), kind.launch.count(), kind.launch.units()),
-        core::sentence(what, " on device ", stream_->device()));
+        what, " on device ", stream_->device());
   }
 }
 

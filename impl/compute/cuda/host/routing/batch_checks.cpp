@@ -4,8 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 namespace {
 
@@ -28,8 +26,8 @@ void BatchChecks::read_lengths(std::span<const BagLengths> features,
                                std::span<CheckedLengths> checked) {
   shardrec_cuda_length_reading job = send_lengths(features);
   job.checked = results_.begin<shardrec_cuda_checked_list>(features.size(), 0);
-  require(table().read_lengths(stream_->handle(), &job),
-          core::sentence("read the lengths of bags on device ", stream_->device()));
+  require(table().read_lengths(stream_->handle(), &job), "read the lengths of bags on device ",
+          stream_->device());
   take_lengths(features, results_.fetch<shardrec_cuda_checked_list>(), checked);
 }
 
@@ -120,8 +118,8 @@ void BatchChecks::sort_checked_samples(std::span<const SamplesByBag> features) {
   job_.values = static_cast<uint32_t*>(static_cast<void*>(job_.sorted_keys + samples));
   job_.sorted_values = job_.values + samples;
   const auto sort = [&] {
-    require(table().sort_samples(stream_->handle(), &job_),
-            core::sentence("sort samples by their bags on device ", stream_->device()));
+    require(table().sort_samples(stream_->handle(), &job_), "sort samples by their bags on device ",
+            stream_->device());
   };
   sort();  // how much room it takes
   job_.room = room_.resize(job_.room_bytes);

@@ -107,7 +107,7 @@ void Deduplication::find_repeats(std::span<const DeduplicatedBlocks> messages) {
 
   uint32_t* slots = slots_.resize_as<uint32_t>(slot_count_).data();
   require(table().fill(stream_->handle(), slots, 0xFF, slot_count_ * sizeof(uint32_t)),
-          core::sentence("empty hash tables on device ", stream_->device()));
+          "empty hash tables on device ", stream_->device());
   size_t ids = 0;
   for (const Candidate& candidate : candidates_) {
     ids += static_cast<size_t>(candidate.block->ids);
@@ -140,8 +140,8 @@ void Deduplication::find_repeats(std::span<const DeduplicatedBlocks> messages) {
                                         .scan = scan_at(results_.work()),
                                         .unique = unique};
   arguments_.send();
-  require(table().find_repeats(stream_->handle(), &job),
-          core::sentence("look for ids that repeat on device ", stream_->device()));
+  require(table().find_repeats(stream_->handle(), &job), "look for ids that repeat on device ",
+          stream_->device());
 }
 
 void Deduplication::take_results() {
@@ -175,7 +175,7 @@ void Deduplication::write(std::span<const DeduplicatedBlocks> messages) {
                                              .word_tiles = word_tiles_.add_to(arguments_)};
   arguments_.send();
   require(table().write_dictionaries(stream_->handle(), &job),
-          core::sentence("write ids that repeat once on device ", stream_->device()));
+          "write ids that repeat once on device ", stream_->device());
 }
 
 void Deduplication::write_message(const DeduplicatedBlocks& message, const std::byte* copy,

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 namespace {
 
@@ -244,8 +242,8 @@ void IdRouting::begin_results() {
 
 void IdRouting::enqueue_counting() {
   begin_results();
-  require(table().count_ids(stream_->handle(), &job_),
-          core::sentence("count the ids of a batch on device ", stream_->device()));
+  require(table().count_ids(stream_->handle(), &job_), "count the ids of a batch on device ",
+          stream_->device());
 }
 
 void IdRouting::copy_local(std::span<const RoutedIds> features, size_t blocks,
@@ -261,7 +259,7 @@ void IdRouting::copy_local(std::span<const RoutedIds> features, size_t blocks,
   send(features, {}, lengths);
   begin_results();
   require(table().copy_local_ids(stream_->handle(), &job_, &local_),
-          core::sentence("copy the ids of a batch on device ", stream_->device()));
+          "copy the ids of a batch on device ", stream_->device());
   results_.send();
 }
 
@@ -336,8 +334,8 @@ void IdRouting::write(std::span<const RoutedIds> features, const WrittenBlocks& 
     enqueue_counting();
   }
   send(features, blocks);
-  require(table().write_ids(stream_->handle(), &job_),
-          core::sentence("write the ids of a batch on device ", stream_->device()));
+  require(table().write_ids(stream_->handle(), &job_), "write the ids of a batch on device ",
+          stream_->device());
 }
 
 }  // namespace shardrec::compute::cuda::host

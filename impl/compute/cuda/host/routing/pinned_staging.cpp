@@ -57,8 +57,10 @@ PinnedStaging::~PinnedStaging() {
     wait_for_copies();
     release();  // a batch that was sent may have failed since
     copies_->follow(read_);
-  } catch (const core::Error&) {  // the device has failed: nothing is read any more
-    return;
+  } catch (...) {
+    // The device has failed, and nothing is read any more; or there is no memory to mark the place.
+    table().wait_for_stream(operations_->handle());
+    table().wait_for_stream(copies_->handle());
   }
 }
 

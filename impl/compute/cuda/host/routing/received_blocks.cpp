@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "compute/cuda/host/bag_index.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -39,8 +38,8 @@ void ReceivedBlocks::check_bags(std::span<const Bags> blocks, std::span<BagDefec
       .tiles = tiles_.add_to(arguments_),
       .totals = results_.begin<shardrec_cuda_bag_totals>(blocks.size(), 0)};
   arguments_.send();
-  require(table().check_bags(stream_->handle(), &job),
-          core::sentence("check the bags of blocks on device ", stream_->device()));
+  require(table().check_bags(stream_->handle(), &job), "check the bags of blocks on device ",
+          stream_->device());
   const auto totals = results_.fetch<shardrec_cuda_bag_totals>();
   for (size_t b = 0; b < blocks.size(); ++b) defects[b] = defect_of(blocks[b], totals[b]);
 }
@@ -64,8 +63,8 @@ void ReceivedBlocks::expand_ids(std::span<const CodedIds> blocks, std::span<Wron
                                        .tiles = tiles_.add_to(arguments_),
                                        .wrong = results_.begin<uint64_t>(blocks.size(), 0)};
   arguments_.send();
-  require(table().expand_ids(stream_->handle(), &job),
-          core::sentence("expand the codes of ids on device ", stream_->device()));
+  require(table().expand_ids(stream_->handle(), &job), "expand the codes of ids on device ",
+          stream_->device());
   const auto found = results_.fetch<uint64_t>();
   for (size_t b = 0; b < blocks.size(); ++b) {
     wrong[b] = {};

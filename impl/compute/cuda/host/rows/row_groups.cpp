@@ -4,8 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 namespace {
 
@@ -40,8 +38,9 @@ SortedRows::~SortedRows() {
     join();
     fork_.record(*operations_);
     stream_->follow(fork_);
-  } catch (const core::Error&) {  // the device has failed: no operation takes place any more
-    return;
+  } catch (...) {
+    // The device has failed, and no operation takes place any more; or there is no memory to mark the place.
+    table().wait_for_stream(operations_->handle());
   }
 }
 
@@ -93,8 +92,8 @@ void SortedRows::enqueue(std::span<const GroupedPart> parts, bool weighted, int6
   arguments_.send();
 
   const auto group = [&] {
-    require(table().group_rows(stream_->handle(), &job_),
-            core::sentence("group rows on device ", stream_->device()));
+    require(table().group_rows(stream_->handle(), &job_), "group rows on device ",
+            stream_->device());
   };
   job_.room = nullptr;
   group();  // how much room the sort takes

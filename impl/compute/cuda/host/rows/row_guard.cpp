@@ -1,7 +1,6 @@
 #include "compute/cuda/host/rows/row_guard.h"
 
 #include "compute/cuda/host/memory.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 
@@ -35,8 +34,8 @@ void RowGuard::begin_update() {
 
 void RowGuard::count(uint64_t* updates) {
   job_.updates = updates;
-  require(table().guard_rows(stream_->handle(), &job_),
-          core::sentence("count touched rows on device ", stream_->device()));
+  require(table().guard_rows(stream_->handle(), &job_), "count touched rows on device ",
+          stream_->device());
 }
 
 }  // namespace shardrec::compute::cuda::host

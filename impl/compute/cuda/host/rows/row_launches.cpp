@@ -5,8 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 namespace {
 
@@ -127,7 +125,7 @@ void RowLaunches::run() {
     require(table().work_on_rows(stream_->handle(), &launch.kind, launch.jobs_there,
                                  launch.first_block_there, static_cast<int32_t>(launch.jobs.size()),
                                  launch.first_block.back()),
-            core::sentence("work on touched rows on device ", stream_->device()));
+            "work on touched rows on device ", stream_->device());
   }
 }
 

@@ -6,7 +6,6 @@
 #include "compute/cuda/host/launch_list.h"
 #include "compute/cuda/host/optimizer_steps.h"
 #include "compute/cuda/host/vectors.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -125,8 +124,8 @@ uint32_t* RowUpdates::make_room() {
     touched_[s].unaligned = unaligned + s;
     indices += touched_[s].count;
   }
-  require(table().fill(stream_->handle(), found, 0, zeros),
-          core::sentence("open touched rows on device ", stream_->device()));
+  require(table().fill(stream_->handle(), found, 0, zeros), "open touched rows on device ",
+          stream_->device());
   return unaligned;
 }
 
@@ -168,8 +167,8 @@ void RowUpdates::enqueue_opening() {
       .hot_count = counts,
       .hot_sum_count = counts + 1};
   opened_.send();
-  require(table().open_rows(stream_->handle(), &opening),
-          core::sentence("open touched rows on device ", stream_->device()));
+  require(table().open_rows(stream_->handle(), &opening), "open touched rows on device ",
+          stream_->device());
 }
 
 void RowUpdates::gradients(std::span<float* const> out) {

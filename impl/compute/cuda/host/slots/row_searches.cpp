@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 
 RowSearches::RowSearches(std::shared_ptr<Stream> stream)
@@ -24,8 +22,7 @@ void RowSearches::run(std::span<const RowSearch> searches) {
       .count = std::ssize(bounds_),
       .before = results_.begin<int64_t>(bounds_.size(), 0)};
   arguments_.send();
-  require(table().find_rows(stream_->handle(), &job),
-          core::sentence("search rows on device ", stream_->device()));
+  require(table().find_rows(stream_->handle(), &job), "search rows on device ", stream_->device());
   auto found = results_.fetch<int64_t>().begin();
   for (const RowSearch& search : searches) {
     const auto count = std::ssize(search.bounds);

@@ -30,8 +30,8 @@ void SlotSums::count(std::span<const SlotSum> sums, std::span<int64_t> rows) {
   list(sums);
   shardrec_cuda_slot_sums job = send();
   job.counts = results_.begin<unsigned long long>(sums.size(), 0);
-  require(table().count_slot_sums(stream_->handle(), &job),
-          core::sentence("count rows of sums on device ", stream_->device()));
+  require(table().count_slot_sums(stream_->handle(), &job), "count rows of sums on device ",
+          stream_->device());
   const auto counts = results_.fetch<unsigned long long>();
   std::copy(counts.begin(), counts.end(), rows.begin());
 }
@@ -42,7 +42,7 @@ void SlotSums::add(std::span<const SlotSum> sums) {
   job.marks = marks_.resize_as<uint32_t>(static_cast<size_t>(all_items_) + 1).data();
   const auto add = [&] {
     require(table().add_slots(stream_->handle(), &job),
-            core::sentence("add gradients of replicated rows on device ", stream_->device()));
+            "add gradients of replicated rows on device ", stream_->device());
   };
   add();  // how much room it takes
   job.room = room_.resize(job.room_bytes);
@@ -144,8 +144,8 @@ void RowSumTotals::add(std::span<const RowTotals> shards) {
       .totals = arguments_.add(std::span<const shardrec_cuda_row_total>(totals_)),
       .values = values_.add_to(arguments_)};
   arguments_.send();
-  require(table().add_row_totals(stream_->handle(), &job),
-          core::sentence("add sums of rows on device ", stream_->device()));
+  require(table().add_row_totals(stream_->handle(), &job), "add sums of rows on device ",
+          stream_->device());
 }
 
 }  // namespace shardrec::compute::cuda::host

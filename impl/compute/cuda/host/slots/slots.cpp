@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 namespace {
 
@@ -50,7 +48,7 @@ void Slots::pack(std::span<const SlotPacking> slots) {
       .floats = floats_.add_to(arguments_)};
   arguments_.send();
   require(table().pack_slots(stream_->handle(), &job),
-          core::sentence("pack gradients of replicated rows on device ", stream_->device()));
+          "pack gradients of replicated rows on device ", stream_->device());
 }
 
 void Slots::check(std::span<const SlotRows> slots, std::span<uint8_t> good) {
@@ -67,7 +65,7 @@ void Slots::check(std::span<const SlotRows> slots, std::span<uint8_t> good) {
       .findings = results_.begin<shardrec_cuda_slot_finding>(slots_.size(), 0)};
   arguments_.send();
   require(table().check_slots(stream_->handle(), &job),
-          core::sentence("check gradients of replicated rows on device ", stream_->device()));
+          "check gradients of replicated rows on device ", stream_->device());
   const auto findings = results_.fetch<shardrec_cuda_slot_finding>();
   for (size_t s = 0; s < slots.size(); ++s) {
     const bool as_many = !slots[s].bits || findings[s].set == static_cast<uint64_t>(slots[s].count);
@@ -99,7 +97,7 @@ void Slots::unpack(std::span<const SlotUnpacking> tables) {
   arguments_.send();
   const auto unpack = [&] {
     require(host::table().unpack_slots(stream_->handle(), &job),
-            core::sentence("unpack gradients of replicated rows on device ", stream_->device()));
+            "unpack gradients of replicated rows on device ", stream_->device());
   };
   unpack();  // how much room it takes
   job.room = room_.resize(job.room_bytes);

@@ -1,7 +1,6 @@
 #include "compute/cuda/host/transfer/initial_rows.h"
 
 #include "compute/math/initial_values.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 
@@ -25,8 +24,7 @@ void fill(const InitialRows& rows, Stream& stream) {
         .low = range.low,
         .span = range.span,
         .key = values.key};
-    require(table().fill_rows(stream.handle(), &job),
-            core::sentence("fill rows on device ", stream.device()));
+    require(table().fill_rows(stream.handle(), &job), "fill rows on device ", stream.device());
   }
 }
 

@@ -27,8 +27,8 @@ void RankAverages::run(const RankMeans& means) {
       .count = means.count,
       .element = static_cast<int32_t>(means.element),
       .ranks = static_cast<int32_t>(means.ranks.size())};
-  require(table().average_ranks(stream_->handle(), &job),
-          core::sentence("average elements on device ", stream_->device()));
+  require(table().average_ranks(stream_->handle(), &job), "average elements on device ",
+          stream_->device());
 }
 
 }  // namespace shardrec::compute::cuda::host

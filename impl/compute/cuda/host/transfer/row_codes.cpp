@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "compute/cuda/host/vectors.h"
-#include "core/error.h"
 
 namespace shardrec::compute::cuda::host {
 namespace {
@@ -104,7 +103,7 @@ void RowCodes::run_kinds(Kinds<Job>& kinds, std::span<const Block> blocks, Launc
       const shardrec_cuda_row_coding_kind kind{.boxed = boxed, .vectors = vectors};
       require(launch(stream_->handle(), &kind, list.jobs_there(), list.first_unit_there(),
                      list.count(), list.units()),
-              core::sentence("code rows on device ", stream_->device()));
+              "code rows on device ", stream_->device());
     }
   }
 }

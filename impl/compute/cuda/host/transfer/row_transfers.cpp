@@ -5,8 +5,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/error.h"
-
 namespace shardrec::compute::cuda::host {
 namespace {
 
@@ -96,8 +94,7 @@ void RowTransfers::move(std::span<const RowTransfer> transfers) {
 }
 
 void RowTransfers::copy(const shardrec_cuda_row_copy& rows) {
-  require(table().copy_rows(stream_->handle(), &rows),
-          core::sentence("copy rows on device ", stream_->device()));
+  require(table().copy_rows(stream_->handle(), &rows), "copy rows on device ", stream_->device());
 }
 
 // The rows as they are on the device, side by side, then in pieces as the target wants them.
