@@ -1125,8 +1125,9 @@ const (
 	// OptionHierarchical is SHARDREC_OPTION_HIERARCHICAL: i64, 0 or 1; 1: where several ranks of a node (of the
 	// plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their
 	// node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is [ErrUnsupported]
-	// with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and no exchange is compressed,
-	// else 0; the same on all ranks.
+	// with FORWARD_COMPRESSION, and on a mesh with replicated tables, where it is 0 by default. Default
+	// elsewhere: 1 where ranks live in several processes and no exchange is compressed, else 0; the same on all
+	// ranks.
 	OptionHierarchical Option = 409
 	// OptionDevice is SHARDREC_OPTION_DEVICE: i64 in [-1, 1023]; -1 (default): tables are in the host's memory,
 	// and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in

@@ -1796,7 +1796,7 @@ func (c *Checkpoint) SetTensor(name string, tensor Tensor) error {
 // of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
 // replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
 // Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
-// the first replica, and must have been averaged since their last step ([ErrInvalidState]).
+// the first replica; those that are cut must have been averaged since their last step ([ErrInvalidState]).
 // ctx: its end cancels; [WithControl] tells how far it is. Temporary memory: about 5 MiB.
 // Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
 // before is as it was; only where a disk fails in the last moment and does not let that be undone
@@ -1976,7 +1976,7 @@ func (c *Checkpoint) Load(ctx context.Context) error {
 // [Checkpoint.Load]; what the document leaves as it is has not changed. Errors: as
 // [Checkpoint.Load]; also [ErrInvalidArgument] (the document, with the place in it), [ErrNotFound] (something
 // is extra), [ErrDisagreement] (the documents differ), [ErrInvalidState] (a collection would be loaded in part that
-// a load has left filled in part, or whose replicas have not been averaged since their last step).
+// a load has left filled in part, or whose cut tables have not been averaged since their last step).
 // Since 0.2.
 func (c *Checkpoint) LoadPartial(ctx context.Context, json string) (string, error) {
 	var out string

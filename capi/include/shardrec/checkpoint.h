@@ -99,7 +99,7 @@ shardrec_checkpoint_set_tensor(shardrec_checkpoint *checkpoint, const char *name
  * of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
  * replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
  * Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
- * the first replica, and must have been averaged since their last step (INVALID_STATE).
+ * the first replica; those that are cut must have been averaged since their last step (INVALID_STATE).
  * control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
  * Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
  * before is as it was; only where a disk fails in the last moment and does not let that be undone
@@ -247,7 +247,7 @@ SHARDREC_API shardrec_status shardrec_checkpoint_load(shardrec_checkpoint *check
  * shardrec_checkpoint_load; what the document leaves as it is has not changed. Errors: as
  * shardrec_checkpoint_load; also INVALID_ARGUMENT (the document, with the place in it), NOT_FOUND (something
  * is extra), DISAGREEMENT (the documents differ), INVALID_STATE (a collection would be loaded in part that
- * a load has left filled in part, or whose replicas have not been averaged since their last step).
+ * a load has left filled in part, or whose cut tables have not been averaged since their last step).
  * Since 0.2. */
 SHARDREC_API shardrec_status
 shardrec_checkpoint_load_partial(shardrec_checkpoint *checkpoint, const char *json,

@@ -1,15 +1,15 @@
 /* Meshes: the ranks of a communicator arranged as replicas x sharding groups (2D parallel training).
  *
- * W ranks in sharding groups of S make R = W / S replicas of each table: each sharding group holds
- * all tables, cut over its S ranks by one plan, and trains them on its own batches; the ranks that
- * hold the same boxes form a replica group and average them now and then
- * (shardrec_collection_sync_replicas). Gradients are divided by S by default (option GRADIENT_DIVISOR).
- * Replicas start equal: initial values depend on the seed and on names only.
+ * W ranks in sharding groups of S make R = W / S replicas of each table: each sharding group holds all tables, cut over
+ * its S ranks by one plan, and trains them on its own batches; the ranks that hold the same boxes form a replica group
+ * and average them now and then (shardrec_collection_sync_replicas). Gradients are divided by S by default (option
+ * GRADIENT_DIVISOR). Replicas start equal: initial values depend on the seed and on names only.
  *
- * Tables that the plan replicates (data-parallel) belong to no sharding group: the gradients of all W ranks train them in
- * every step, divided by W by default, and they are equal on all ranks after it, so that averaging leaves them alone. Their
- * bits are those of one group of W ranks with the same batches. With such a table, the sharding groups take each step
- * together: all calls of the collection and of its lookups that are collective are so over the whole mesh.
+ * Tables that the plan replicates (data-parallel) belong to no sharding group: the gradients of all W ranks train them
+ * in every step, divided by W by default, and they are equal on all ranks after it, so that averaging leaves them
+ * alone. Their bits are those of one group of W ranks with the same batches, the same way of replication (option
+ * REPLICATION) and, where it is CUSTOM, a divisor W / S times as large. With such a table, the sharding groups take
+ * each step together: all calls of the collection and of its lookups that are collective are so over the whole mesh.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_MESH_H

@@ -116,7 +116,7 @@ class Backward {
 
   // Of the batch.
   Divisors divisors(const InputExchange& input) const;
-  // Of tables that ranks ranks train, which have so many samples together.
+  // Of tables trained by this number of ranks, whose batches have so many samples together.
   Divisor divisor(const InputExchange& input, int ranks, int64_t samples) const;
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient(const InputExchange& input) const;

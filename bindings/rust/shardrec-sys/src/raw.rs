@@ -519,7 +519,7 @@ pub const SHARDREC_OPTION_DEDUPLICATE: shardrec_option = shardrec_option(406);
 pub const SHARDREC_OPTION_FORWARD_COMPRESSION: shardrec_option = shardrec_option(407);
 /// i64, shardrec_compression, of the gradient exchange: gradients per bag and box, or id of a sequence, after divisor (one that is a power of two may follow later), clamp and MEAN. Sums that ranks exchange beside them (replicas by rows or bits, row statistics, gradients of weights) stay float32. Default NONE; the same on all ranks
 pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_option(408);
-/// i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and no exchange is compressed, else 0; the same on all ranks
+/// i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION, and on a mesh with replicated tables, where it is 0 by default. Default elsewhere: 1 where ranks live in several processes and no exchange is compressed, else 0; the same on all ranks
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
 /// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h
 pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
@@ -2630,7 +2630,7 @@ extern "C" {
     /// of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
     /// replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
     /// Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
-    /// the first replica, and must have been averaged since their last step (INVALID_STATE).
+    /// the first replica; those that are cut must have been averaged since their last step (INVALID_STATE).
     /// control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
     /// Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
     /// before is as it was; only where a disk fails in the last moment and does not let that be undone
@@ -2751,7 +2751,7 @@ extern "C" {
     /// shardrec_checkpoint_load; what the document leaves as it is has not changed. Errors: as
     /// shardrec_checkpoint_load; also INVALID_ARGUMENT (the document, with the place in it), NOT_FOUND (something
     /// is extra), DISAGREEMENT (the documents differ), INVALID_STATE (a collection would be loaded in part that
-    /// a load has left filled in part, or whose replicas have not been averaged since their last step).
+    /// a load has left filled in part, or whose cut tables have not been averaged since their last step).
     /// Since 0.2.
     pub fn shardrec_checkpoint_load_partial(checkpoint: *mut shardrec_checkpoint, json: *const c_char, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
     /// The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as

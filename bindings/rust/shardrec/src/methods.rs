@@ -1572,7 +1572,7 @@ impl Checkpoint {
     /// of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
     /// replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
     /// Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
-    /// the first replica, and must have been averaged since their last step (INVALID_STATE).
+    /// the first replica; those that are cut must have been averaged since their last step (INVALID_STATE).
     /// control: None allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
     /// Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
     /// before is as it was; only where a disk fails in the last moment and does not let that be undone
@@ -1715,7 +1715,7 @@ impl Checkpoint {
     /// [`Checkpoint::load`](crate::Checkpoint::load); what the document leaves as it is has not changed. Errors: as
     /// [`Checkpoint::load`](crate::Checkpoint::load); also INVALID_ARGUMENT (the document, with the place in it), NOT_FOUND (something
     /// is extra), DISAGREEMENT (the documents differ), INVALID_STATE (a collection would be loaded in part that
-    /// a load has left filled in part, or whose replicas have not been averaged since their last step).
+    /// a load has left filled in part, or whose cut tables have not been averaged since their last step).
     /// Since 0.2.
     pub fn load_partial(&mut self, json: &str, control: Option<&Control>) -> Result<String> {
         let json = c_text(json)?;

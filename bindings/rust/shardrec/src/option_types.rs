@@ -400,8 +400,9 @@ impl CollectionOptions {
 
     /// HIERARCHICAL: 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what
     /// they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per
-    /// rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live
-    /// in several processes and no exchange is compressed, else 0; the same on all ranks.
+    /// rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION, and on a mesh with
+    /// replicated tables, where it is 0 by default. Default elsewhere: 1 where ranks live in several processes and no
+    /// exchange is compressed, else 0; the same on all ranks.
     #[must_use]
     pub fn hierarchical(mut self, value: bool) -> Self {
         self.0.set(OptionKey::Hierarchical, Value::Integer(value.into()));
