@@ -1,4 +1,6 @@
 // `shardrec train` on a mesh: who is in which group, and what replicas learn together.
+#include "train/train_mesh.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -6,6 +8,7 @@
 #include <vector>
 
 #include "command.h"
+#include "report/train_page.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -112,6 +115,49 @@ TEST_F(TrainOnMesh, DataParallelTablesTrainAsOnAllRanks) {
     EXPECT_EQ(mesh.at("first_losses"), all.at("first_losses"));
     EXPECT_EQ(mesh.at("test_auc"), all.at("test_auc"));
   }
+}
+
+constexpr const char* kAveraged = ", replicas averaged every 8 steps";
+constexpr const char* kAveragedOnPage = " has a replica of all tables, averaged every 8 steps. ";
+constexpr const char* kByAll = "; replicated tables: all ranks train them in every step\n";
+constexpr const char* kByAllOnPage = "Replicated tables: all ranks train them in every step. ";
+
+bool says(const std::string& text, const char* what) {
+  return text.find(what) != std::string::npos;
+}
+
+TEST_F(TrainOnMesh, SaysWhetherReplicasAreAveragedOrAllRanksTrainTheTables) {
+  for (const bool replicated : {false, true}) {
+    const Scratch scratch;
+    const Finished done =
+        train({"--sharding-group-size", "2", "--sync-every", "8", "--sharding",
+               replicated ? "data_parallel" : "row_wise", "--report", scratch.path("page.html")});
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_EQ(says(done.out, kAveraged), !replicated) << done.out;
+    EXPECT_EQ(says(done.out, kByAll), replicated) << done.out;
+    const std::string page = read_file(scratch.path("page.html"));
+    EXPECT_EQ(says(page, kAveragedOnPage), !replicated);
+    EXPECT_EQ(says(page, kByAllOnPage), replicated);
+    EXPECT_TRUE(says(page, "Ranks of the sharding groups: 0, 2; 1, 3. Of the replica groups: "));
+    if (replicated) continue;
+    nlohmann::json line = done.json();
+    line["plan"]["plan"]["tables"][3]["replicated"] = true;
+    EXPECT_TRUE(says(train_page(line.dump()), kAveragedOnPage));
+    EXPECT_TRUE(says(train_page(line.dump()), kByAllOnPage));
+  }
+}
+
+TEST(MeshText, SaysBothWhereSomeTablesAreReplicated) {
+  Model model;
+  model.add_table("cut", 8, 4);
+  model.add_table("replicated", 8, 4);
+  Plan plan = Plan::empty(model, Topology(2));
+  plan.add_box(0, {.rank = 1, .row = 0, .rows = 8, .col = 0, .cols = 4});
+  plan.replicate(1);
+  TrainOptions options;
+  options.sync_every = 8;
+  const std::string text = mesh_text(options, {}, model, plan);
+  EXPECT_TRUE(says(text, (std::string(kAveraged) + kByAll).c_str())) << text;
 }
 
 TEST_F(TrainOnMesh, Float16IsThatOfTrainingOnAllRanks) {

@@ -182,6 +182,19 @@ std::string groups(const json& members) {
   return out;
 }
 
+// What the sharding groups of a mesh train, each or together.
+std::string mesh_tables(const json& mesh, const std::vector<PictureTable>& tables) {
+  const auto replicated = std::ranges::count_if(tables, &PictureTable::replicated);
+  std::string out;
+  if (replicated < std::ssize(tables)) {
+    out += "Each of " + std::to_string(mesh.at("sharding_groups").size()) +
+           " sharding groups has a replica of all tables, averaged every " +
+           (mesh.at("sync_every") == 1 ? "step" : mesh.at("sync_every").dump() + " steps") + ". ";
+  }
+  if (replicated > 0) out += "Replicated tables: all ranks train them in every step. ";
+  return out;
+}
+
 std::string plan(const Figures& figures) {
   const Picture picture = picture_of(figures.at("/plan"));
   const PlanParts parts = draw_plan_parts(picture);
@@ -189,10 +202,8 @@ std::string plan(const Figures& figures) {
                          ". Rows go down, columns to the right; colours and numbers are ranks.");
   if (figures.document().contains("mesh")) {
     const json& mesh = figures.at("/mesh");
-    out += note("Each of " + std::to_string(mesh.at("sharding_groups").size()) +
-                " sharding groups has a replica of all tables, averaged every " +
-                (mesh.at("sync_every") == 1 ? "step" : mesh.at("sync_every").dump() + " steps") +
-                ". Ranks of the sharding groups: " + groups(mesh.at("sharding_groups")) +
+    out += note(mesh_tables(mesh, picture.tables) +
+                "Ranks of the sharding groups: " + groups(mesh.at("sharding_groups")) +
                 ". Of the replica groups: " + groups(mesh.at("replica_groups")) + ".");
   }
   out += "<div class=\"pictures\">\n";

@@ -89,7 +89,7 @@ Plan agree_on_plan(int rank, Comm& comm, Mesh* mesh, const TrainOptions& options
   MeshGroups places = groups_of(comm, *mesh);
   Plan plan = plan_on(comm, *mesh, options, model);
   if (rank == 0) {
-    std::cout << mesh_text(options, places) << "\n";
+    std::cout << mesh_text(options, places, model, plan) << "\n";
     print_plan(plan);
     groups = std::move(places);
   }

@@ -15,6 +15,22 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return out;
 }
 
+// What becomes of the copies of tables: those that are cut are averaged, those that are replicated are equal already.
+std::string training_text(const TrainOptions& options, const Model& model, const Plan& plan) {
+  const int32_t tables = model.info().tables;
+  int32_t replicated = 0;
+  for (int32_t table = 0; table < tables; ++table) {
+    if (plan.box_count(table) == 0) ++replicated;
+  }
+  std::string out;
+  if (replicated < tables) {
+    out += ", replicas averaged every " +
+           (options.sync_every == 1 ? "step" : std::to_string(options.sync_every) + " steps");
+  }
+  if (replicated > 0) out += "; replicated tables: all ranks train them in every step";
+  return out;
+}
+
 }  // namespace
 
 Mesh make_mesh(Comm& comm, const TrainOptions& options) {
@@ -42,7 +58,8 @@ Plan plan_on(Comm& comm, Mesh& mesh, const TrainOptions& options, const Model& m
   return Plan::collective(comm, mesh, model, PlanOptions().sharding(options.sharding));
 }
 
-std::string mesh_text(const TrainOptions& options, const MeshGroups& groups) {
+std::string mesh_text(const TrainOptions& options, const MeshGroups& groups, const Model& model,
+                      const Plan& plan) {
   using Align = TextTable::Align;
   TextTable table({{"group", Align::kLeft}, {"ranks", Align::kLeft}, {"holds", Align::kLeft}});
   for (size_t replica = 0; replica < groups.sharding.size(); ++replica) {
@@ -53,11 +70,9 @@ std::string mesh_text(const TrainOptions& options, const MeshGroups& groups) {
     table.add({"replica group " + std::to_string(shard), ranks_text(groups.replica[shard]),
                "the boxes of the plan's rank " + std::to_string(shard)});
   }
-  const std::string steps =
-      options.sync_every == 1 ? "step" : std::to_string(options.sync_every) + " steps";
   return "mesh: " + std::to_string(options.ranks) + " ranks, sharding groups of " +
          std::to_string(options.sharding_group_size) + ", placement " + options.placement +
-         ", replicas averaged every " + steps + "\n" + table.text();
+         training_text(options, model, plan) + "\n" + table.text();
 }
 
 }  // namespace shardrec::cli

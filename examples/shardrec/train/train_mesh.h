@@ -27,6 +27,7 @@ MeshGroups groups_of(Comm& comm, const Mesh& mesh);
 Plan plan_on(Comm& comm, Mesh& mesh, const TrainOptions& options, const Model& model);
 
 // The groups as a table for people, with what the mesh is in a line before it.
-std::string mesh_text(const TrainOptions& options, const MeshGroups& groups);
+std::string mesh_text(const TrainOptions& options, const MeshGroups& groups, const Model& model,
+                      const Plan& plan);
 
 }  // namespace shardrec::cli
