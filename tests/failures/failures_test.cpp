@@ -66,6 +66,21 @@ TEST_F(GlooGroup, ARankThatIsKilledIsNamedToAllWithinASecondAndTheyGoOnWithoutIt
   }
 }
 
+// The host compares them with those that one group of all ranks trains with the same batches.
+TEST_F(GlooGroup, ReplicatedTablesOfAMeshAreOfAllItsRanksWhoAreToldOfADeath) {
+  const JobOptions replicated{.environment = {"SHARDREC_TEST_REPLICATED=1"}};
+  Job whole(replicated);
+  EXPECT_TRUE(whole.wait(kDeadline)) << whole.output();
+  for (int number = 0; number < replicated.count; ++number) {
+    check_tidy(whole.report(number), replicated);
+  }
+  if (HasFailure()) return;
+  expect_contract({trouble_in("begin", SIGKILL, 0), trouble_in("forward", SIGKILL, 2, 300)},
+                  replicated);
+  expect_contract({trouble_in("collection", SIGKILL, 1), trouble_in("backward", SIGKILL, 3)},
+                  replicated);
+}
+
 TEST_F(GlooGroup, ARankThatStopsIsNamedToAllWithinFiveSecondsAndTheyGoOnWithoutIt) {
   expect_contract({trouble_in("create", SIGSTOP, 1, 1000), trouble_in("collection", SIGSTOP, 2),
                    trouble_in("forward", SIGSTOP, 0), trouble_in("sync", SIGSTOP, 3)});

@@ -136,14 +136,24 @@ static int plan_tables(group *me) {
   TRY(shardrec_model_add_table(me->small_model, "small", 8, 4, NULL, NULL));
   TRY(shardrec_model_add_feature(me->small_model, 0, "small", SHARDREC_POOLING_SUM));
   TRY(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
-  TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_MIXED));
+  /* Whole tables have the bits of replicated ones. */
+  TRY(shardrec_options_set_i64(
+      options, SHARDREC_OPTION_SHARDING,
+      me->host->replicated ? SHARDREC_SHARDING_TABLE_WISE : SHARDREC_SHARDING_MIXED));
   enter(me, "plan", 0);
   const shardrec_status planned =
       shardrec_plan_collective(me->comm, NULL, me->model, options, &me->plan);
   if (planned == SHARDREC_OK) {
     TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_ROW_WISE));
     TRY(shardrec_topology_create(sharding, sharding, NULL, &topology));
+    if (me->host->replicated) {
+      TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_REPLICATION,
+                                   SHARDREC_REPLICATION_SAMPLES));
+      TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING,
+                                   SHARDREC_SHARDING_DATA_PARALLEL));
+    }
     TRY(shardrec_plan_create(me->model, topology, options, &me->mesh_plan));
+    TRY(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_ROW_WISE));
     shardrec_topology_destroy(&topology);
     TRY(shardrec_topology_create(me->size, me->size, NULL, &topology));
     TRY(shardrec_plan_create(me->small_model, topology, options, &me->small_plan));
@@ -287,9 +297,13 @@ static int train(group *me, int steps) {
 }
 
 static int finish(group *me) {
-  uint64_t digest = (uint64_t)me->size;
+  uint64_t digest = (uint64_t)me->size, of_replicas = digest;
   TRY(digest_tables(me->tables, &digest));
-  TRY_ON_MESH(digest_tables(me->replicas, &digest));
+  TRY_ON_MESH(digest_tables(me->replicas, &of_replicas));
+  if (me->host->replicated && of_replicas != digest) {
+    say(me->host, "tables that the mesh replicates are not those of all ranks without a mesh");
+  }
+  digest = shardrec_hash64(digest, &of_replicas, (int64_t)sizeof of_replicas);
   digest = shardrec_hash64(digest, me->dense, (int64_t)sizeof me->dense);
   enter(me, "barrier", 0);
   TRY(shardrec_comm_barrier(me->comm));

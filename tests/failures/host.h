@@ -21,11 +21,12 @@ typedef struct trouble {
 typedef struct host {
   shardrec_engine engine;
   int devices; /* of the machine, among which the ranks' tables and dense weights are; 0: on the CPU */
-  int number;   /* of this process, from 0 */
-  int count;    /* of processes */
-  int steps;    /* of each training */
-  int lonely;   /* those without the rank in trouble do not form another group */
-  double limit; /* of waits in steps, in seconds; 0: the default */
+  int number;     /* of this process, from 0 */
+  int count;      /* of processes */
+  int steps;      /* of each training */
+  int lonely;     /* those without the rank in trouble do not form another group */
+  double limit;   /* of waits in steps, in seconds; 0: the default */
+  int replicated; /* the tables on the mesh, which all its ranks train then */
   const char *folder;
   int report; /* file descriptor of this process' report */
   trouble trouble;
