@@ -33,6 +33,21 @@ void require_room(const MeshRanks& own, const plan::Model& model, const plan::Pl
   comm::agree(own.ranks, own.operation, [&] { needs.check(); });
 }
 
+// The tables of all sharding groups, where some are replicated. What all ranks agree to refuse is every rank's error; any
+// other error is of this rank alone, and ends the mesh, for the other ranks would wait for it.
+std::shared_ptr<embedding::Collection> make_of_all_groups(
+    const MeshRanks& own, const plan::Model& model, const plan::Plan& plan,
+    const embedding::CollectionOptions& options) {
+  try {
+    return std::make_shared<embedding::Collection>(own.world, own.groups, model, plan, options);
+  } catch (const comm::AgreedError&) {
+    throw;
+  } catch (...) {
+    own.world->fail(own.operation.name);
+    throw;
+  }
+}
+
 // A replica, made by the ranks of a sharding group. What they agree to refuse is every rank's error
 // on the mesh; any other error ends the mesh, for the other groups wait to hear of this one.
 std::shared_ptr<embedding::Collection> make_replica(const MeshRanks& own, const plan::Model& model,
@@ -74,7 +89,7 @@ std::shared_ptr<embedding::Collection> make_collection(
     return values;
   });
   if (mesh.groups.count > 1 && any_replicated(plan)) {
-    return std::make_shared<embedding::Collection>(mesh.world, mesh.groups, model, plan, options);
+    return make_of_all_groups(mesh, model, plan, options);
   }
   require_room(mesh, model, plan, options);
   return make_replica(mesh, model, plan, options);

@@ -58,10 +58,7 @@ class MeshShortage : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(NonFinite, MeshShortage, ::testing::Values("allow", "skip"),
                          [](const auto& test) { return std::string(test.param); });
 
-TEST_P(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
-#ifdef SHARDREC_THREAD_SANITIZER
-  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
-#endif
+void expect_creation_ends_alike_on_all_ranks(const Arrangement& arrangement) {
   std::barrier together(kRanks);
   Statuses created{};
   Statuses alive{};
@@ -69,7 +66,7 @@ TEST_P(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
   int64_t dead = 0;
   int64_t spared = 0;  // allocations that could be done without: the task scheduler asks for some
   for_each_allocation([&](int rank, shardrec_comm* comm, int64_t k, bool& fired) {
-    MeshRank one(comm, arrangement());
+    MeshRank one(comm, arrangement);
     SR_EXPECT_OK(one.status());
     together.arrive_and_wait();
     if (rank == 0) fail_allocation(k, Shortage::kOnce);
@@ -100,6 +97,21 @@ TEST_P(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
   EXPECT_GT(usable, 10 / allocation_stride());
   EXPECT_GT(dead, 10 / allocation_stride());
   EXPECT_LE(spared, 2);
+}
+
+TEST_P(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
+#ifdef SHARDREC_THREAD_SANITIZER
+  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
+#endif
+  expect_creation_ends_alike_on_all_ranks(arrangement());
+}
+
+// The ranks of all sharding groups make it together.
+TEST(MeshShortageOfReplicatedTables, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
+#ifdef SHARDREC_THREAD_SANITIZER
+  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
+#endif
+  expect_creation_ends_alike_on_all_ranks({.sharding = SHARDREC_SHARDING_DATA_PARALLEL});
 }
 
 TEST_P(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
