@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -191,10 +192,14 @@ std::string trace_json() {
   }
   const uint64_t kept = std::min<uint64_t>(recorded, events.size());
   events.resize(kept);
-  // A call ends after its phases and comes after them: viewers want it before.
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return a.start != b.start ? a.start < b.start : a.duration > b.duration;
-  });
+  // A call ends after its phases and comes after them: viewers want it before. Spans of a device hold no others: of those
+  // that begin at once all but the last are empty.
+  const auto place = [](const Event& event) {
+    const bool of_device = event.track.collection >= kDeviceRows;
+    return std::tuple(event.start, of_device, of_device ? event.duration : -event.duration);
+  };
+  std::sort(events.begin(), events.end(),
+            [&](const Event& a, const Event& b) { return place(a) < place(b); });
   std::set<int32_t> ranks;
   std::set<std::pair<int32_t, uint32_t>> device_rows;
   for (const Event& event : events) {

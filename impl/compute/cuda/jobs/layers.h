@@ -130,12 +130,13 @@ typedef struct shardrec_cuda_dropout {
 } shardrec_cuda_dropout;
 
 // compute::ElementUpdate of elements [0, count); with a loss scale, of a step that it may skip, with its bias corrections.
+// Without gaps between its members: jobs are equal where their bytes are.
 typedef struct shardrec_cuda_element_update {
   float *weights;
   const float *gradients;
-  float max_gradient;  // 0: no clamp
   float *matrices[2];
-  int32_t kind;  // compute::OptimizerKind
+  float max_gradient;  // 0: no clamp
+  int32_t kind;        // compute::OptimizerKind
   shardrec_cuda_optimizer_step step;
   int64_t count;
   float *
