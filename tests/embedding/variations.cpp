@@ -24,9 +24,6 @@ OptimizerSpec random_optimizer(std::mt19937_64& random, shardrec_optimizer kind)
   optimizer.learning_rate = kind == SHARDREC_OPTIMIZER_LARS_SGD ? 0.5 : 0.05;
   optimizer.max_gradient = random() % 3 == 0 ? 0.4 : 0;
   optimizer.max_norm = random() % 3 == 0 ? 0.6 : 0;
-  if (kind == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD && optimizer.max_norm > 0) {
-    optimizer.momentum_scale = 4;
-  }
   return optimizer;
 }
 
@@ -34,6 +31,9 @@ void vary_optimizers(Scenario& scenario, std::mt19937_64& random, shardrec_optim
   static constexpr shardrec_dtype kDtypes[] = {SHARDREC_FLOAT32, SHARDREC_FLOAT32, SHARDREC_FLOAT16,
                                                SHARDREC_BFLOAT16};
   scenario.optimizer = random_optimizer(random, kind);
+  if (kind == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD && scenario.optimizer.max_norm > 0) {
+    scenario.optimizer.momentum_scale = 4;
+  }
   for (TableSpec& table : scenario.tables) {
     table.dtype = kDtypes[random() % 4];
     if (random() % 4 == 0) {
