@@ -140,8 +140,11 @@ TEST_F(MeshOverNccl, RowsOf16BitsAreAveragedAsTheyAreStored) {
 
 // More than one block on a device, and on the CPU.
 TEST_F(MeshOverNccl, TablesOfManyBlocksAreAveragedBlockByBlock) {
-  const Arrangement setup{
-      .sharding = SHARDREC_SHARDING_TABLE_WISE, .group = 1, .rows = 9001, .dim = 600};
+  const Arrangement setup{.sharding = SHARDREC_SHARDING_TABLE_WISE,
+                          .group = 1,
+                          .rows = 9001,
+                          .dim = 600,
+                          .sync = SHARDREC_REPLICA_SYNC_FULL};
   const auto expected = train_all(setup, 2, Tables::kOnCpu, 1);
   const auto over_nccl = train_all(setup, 2, Tables::kOnDevicesOverNccl, 1);
   for (size_t rank = 0; rank < 2; ++rank) EXPECT_TRUE(over_nccl[rank] == expected[rank]) << rank;
@@ -149,7 +152,7 @@ TEST_F(MeshOverNccl, TablesOfManyBlocksAreAveragedBlockByBlock) {
 
 // Each element goes to the rank that adds it up, and its mean to all others.
 TEST_F(MeshOverNccl, RowsOfASyncGoFromDeviceToDevice) {
-  const Arrangement setup{};
+  const Arrangement setup{.sync = SHARDREC_REPLICA_SYNC_FULL};
   const auto bytes_of = [&](int syncs) {
     const int64_t before = OF_FAKE(fake_nccl_bytes_sent)();
     run_ranks(6, 2, [&](int rank, shardrec_comm* comm) {

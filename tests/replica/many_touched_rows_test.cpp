@@ -87,16 +87,15 @@ TEST(ManyTouchedRows, OfSeveralThreadsAreAllSynced) {
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));
     std::vector<std::vector<float>> after;
     for (const auto mode : {SHARDREC_REPLICA_SYNC_TOUCHED, SHARDREC_REPLICA_SYNC_FULL}) {
-      MeshRank rank(
-          comm,
-          {.sharding = SHARDREC_SHARDING_TABLE_WISE,
-           .group = 1,
-           .rows = kFewRows,
-           .dim = kDim,
-           .options = [mode](shardrec_options* options) {
-             SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_REPLICA_SYNC, mode));
-             SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 3));
-           }});
+      MeshRank rank(comm,
+                    {.sharding = SHARDREC_SHARDING_TABLE_WISE,
+                     .group = 1,
+                     .rows = kFewRows,
+                     .dim = kDim,
+                     .sync = mode,
+                     .options = [](shardrec_options* options) {
+                       SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 3));
+                     }});
       SR_OK(rank.status());
       rank.create();
       std::vector<int64_t> ids = ids_of(number);

@@ -24,6 +24,7 @@ struct Arrangement {
   int64_t dim = 6;
   shardrec_dtype dtype = SHARDREC_FLOAT32;
   double max_norm = 0;
+  shardrec_replica_sync sync = SHARDREC_REPLICA_SYNC_TOUCHED;
   // Changes the collection's options further.
   std::function<void(shardrec_options*)> options = {};
 };
@@ -69,6 +70,7 @@ class MeshRank {
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options_));
     SR_EXPECT_OK(shardrec_options_set_i64(options_, SHARDREC_OPTION_SEED, setup.seed));
     SR_EXPECT_OK(shardrec_options_set_i64(options_, SHARDREC_OPTION_LOOKUPS, setup.lookups));
+    SR_EXPECT_OK(shardrec_options_set_i64(options_, SHARDREC_OPTION_REPLICA_SYNC, setup.sync));
     if (!setup.default_threads) {
       SR_EXPECT_OK(shardrec_options_set_i64(options_, SHARDREC_OPTION_THREADS, 1));
     }

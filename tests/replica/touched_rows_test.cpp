@@ -41,9 +41,7 @@ Arrangement arrangement_of(const Trace& trace, shardrec_replica_sync mode) {
           .dim = kTraceDim,
           .dtype = trace.dtype,
           .max_norm = trace.max_norm,
-          .options = [mode](shardrec_options* options) {
-            SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_REPLICA_SYNC, mode));
-          }};
+          .sync = mode};
 }
 
 // Weights, then the states.
