@@ -41,8 +41,8 @@ shardrec_cuda_gradient_list Gradients::send(OfDtype& of,
   return {.gradients = list.jobs_there(),
           .first_unit = list.first_unit_there(),
           .count = list.count(),
-          .units = list.units(),
-          .element = element_of(of.dtype)};
+          .element = element_of(of.dtype),
+          .units = list.units()};
 }
 
 std::span<const double> Gradients::norm_blocks(double scale, bool largest) {

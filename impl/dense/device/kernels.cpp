@@ -209,9 +209,6 @@ int64_t update_scratch(compute::OptimizerKind kind, int64_t count) noexcept {
   return kind == compute::OptimizerKind::kLamb ? 2 + 2 * Extents::blocks_of(count) : 0;
 }
 
-static_assert(sizeof(shardrec_cuda_element_update) ==
-              7 * sizeof(int64_t) + 2 * sizeof(float) + sizeof(shardrec_cuda_optimizer_step));
-
 void update_elements(Stream& stream, const compute::ElementUpdate& update, int64_t count,
                      float* scratch, const shardrec_cuda_loss_scale* loss_scale) {
   shardrec_cuda_element_update job{.weights = update.weights,

@@ -16,6 +16,7 @@ typedef struct shardrec_cuda_addend {
   const float *rows;
   int64_t stride;       // between rows
   int32_t begins_node;  // is it the first one of its node?
+  int32_t reserved;     // 0
 } shardrec_cuda_addend;
 
 // compute::PooledOutput, the addends of all nodes in one list; or compute::NodeSum, of one node. For each
@@ -35,7 +36,8 @@ typedef struct shardrec_cuda_row_sum {
   int64_t out_stride;  // elements
   int32_t out_element;
   int32_t mean;
-  int32_t lanes;  // threads that add a row together
+  int32_t lanes;     // threads that add a row together
+  int32_t reserved;  // 0
 } shardrec_cuda_row_sum;
 
 // compute::SentRows of a sequence.

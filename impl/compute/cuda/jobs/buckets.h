@@ -35,13 +35,15 @@ typedef struct shardrec_cuda_rank_sum {
   const shardrec_cuda_bucket_run *runs;
   const int64_t *first_block;  // [run_count + 1]: blocks of threads of the runs before each
   int32_t run_count;
+  int32_t reserved;  // 0
   int64_t blocks;
   int32_t addends;
   int32_t from;
   int32_t to;
   int32_t
       through;  // what float32 inputs are rounded to before they are added; SHARDREC_CUDA_NO_ELEMENT: nothing
-  int32_t divides;  // by scale, else multiplies with it
+  int32_t divides;     // by scale, else multiplies with it
+  int32_t reserved_2;  // 0
   double scale;
   double factor;
   double bound;  // of magnitudes; below 0: none
@@ -60,8 +62,8 @@ typedef struct shardrec_cuda_gradient_list {
   const shardrec_cuda_gradient *gradients;
   const int64_t *first_unit;  // [count + 1]: units of work of the gradients before each
   int32_t count;
-  int64_t units;
   int32_t element;  // of all
+  int64_t units;
 } shardrec_cuda_gradient_list;
 
 // A unit: SHARDREC_CUDA_NORM_BLOCK elements of a gradient. Its sum of squares of elements times a scale, as
@@ -70,6 +72,7 @@ typedef struct shardrec_cuda_norm_blocks {
   shardrec_cuda_gradient_list list;
   double scale;
   int32_t largest;
+  int32_t reserved;  // 0
   double *results;
 } shardrec_cuda_norm_blocks;
 

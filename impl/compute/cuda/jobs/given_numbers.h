@@ -18,6 +18,7 @@ typedef struct shardrec_cuda_given_numbers {
   int64_t columns;
   int64_t stride;
   int32_t element;
+  int32_t reserved;  // 0
   uint64_t *first;
 } shardrec_cuda_given_numbers;
 

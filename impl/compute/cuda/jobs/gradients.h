@@ -22,6 +22,7 @@ typedef struct shardrec_cuda_gradients {
   // Of bags. Of a sequence: chunk_rows only, the ids there before each chunk.
   shardrec_cuda_sent_bags bags;
   int32_t of_sequence;
+  int32_t reserved;          // 0
   const int32_t *intervals;  // null: all 0
   int32_t first_interval;
   int32_t end_interval;
@@ -37,8 +38,9 @@ typedef struct shardrec_cuda_gradients {
   float divisor;
   float max_gradient;
   float *out;
-  float *unscaled;  // null: not wanted
-  int32_t lanes;    // threads that pack a row together
+  float *unscaled;     // null: not wanted
+  int32_t lanes;       // threads that pack a row together
+  int32_t reserved_2;  // 0
 } shardrec_cuda_gradients;
 
 // A chunk of items takes so many blocks of threads.
@@ -93,6 +95,7 @@ typedef struct shardrec_cuda_weight_products {
   int64_t width;   // of gradients
   const void *ids;
   int32_t ids_are_64;
+  int32_t reserved;  // 0
   int64_t id_count;
   const uint32_t *first_id;  // [bags + 1]: ids before each bag that is not empty, and all
   int64_t bags;

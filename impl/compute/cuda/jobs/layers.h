@@ -18,7 +18,8 @@ typedef struct shardrec_cuda_matrix {
   int64_t rows;
   int64_t cols;
   int64_t stride;
-  int32_t element;  // SHARDREC_CUDA_FLOAT32, SHARDREC_CUDA_FLOAT16 or SHARDREC_CUDA_BFLOAT16
+  int32_t element;   // SHARDREC_CUDA_FLOAT32, SHARDREC_CUDA_FLOAT16 or SHARDREC_CUDA_BFLOAT16
+  int32_t reserved;  // 0: jobs are equal where their bytes are
 } shardrec_cuda_matrix;
 
 struct shardrec_cuda_loss_scale;  // scaling.h
@@ -28,6 +29,7 @@ typedef struct shardrec_cuda_bias {
   shardrec_cuda_matrix y;
   const float *bias;
   int32_t relu;
+  int32_t reserved;  // 0
 } shardrec_cuda_bias;
 
 // dz = y <= 0 ? 0 : dy. dz may be dy. dy and dz are of one type, y of the same or of floats.
@@ -76,6 +78,7 @@ typedef struct shardrec_cuda_cross_gradient {
   shardrec_cuda_matrix dz;
   shardrec_cuda_matrix sum;
   int32_t starts;
+  int32_t reserved;  // 0
 } shardrec_cuda_cross_gradient;
 
 // Sums over the rows of each tile of a matrix. Of columns: parts [tiles, cols]. Of layer norm: [tiles, 2 * cols], the
@@ -96,6 +99,7 @@ typedef struct shardrec_cuda_tree {
   int64_t count;
   float *target;
   int32_t accumulate;
+  int32_t reserved;                             // 0
   struct shardrec_cuda_loss_scale *loss_scale;  // or null
 } shardrec_cuda_tree;
 
@@ -104,6 +108,7 @@ typedef struct shardrec_cuda_layer_norm {
   const float *weight;
   const float *bias;
   float epsilon;
+  int32_t reserved;  // 0
   shardrec_cuda_matrix x;
   shardrec_cuda_matrix y;
   float *statistics;  // [rows, 2]: mean, r; null: not wanted
@@ -125,12 +130,12 @@ typedef struct shardrec_cuda_dropout {
   uint32_t layer;
   uint32_t threshold;
   float factor;
+  int32_t reserved;  // 0
   shardrec_cuda_matrix x;
   shardrec_cuda_matrix y;
 } shardrec_cuda_dropout;
 
 // compute::ElementUpdate of elements [0, count); with a loss scale, of a step that it may skip, with its bias corrections.
-// Without gaps between its members: jobs are equal where their bytes are.
 typedef struct shardrec_cuda_element_update {
   float *weights;
   const float *gradients;

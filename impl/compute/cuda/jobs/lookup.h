@@ -35,6 +35,7 @@ typedef struct shardrec_cuda_lookup {
   // Threads that read a row together, 4, 8, 16 or 32. A block of threads looks up
   // SHARDREC_CUDA_LOOKUP_ITEMS / lanes items, the last one of a lookup those that are left.
   int32_t lanes;
+  int32_t reserved;      // 0
   const uint32_t *good;  // 0 there: nothing is looked up; null: it is
 } shardrec_cuda_lookup;
 

@@ -45,6 +45,7 @@ typedef struct shardrec_cuda_length_reading {
 typedef struct shardrec_cuda_samples_by_bag {
   const void *bag_of;  // [count]
   int32_t bag_of_64;
+  int32_t reserved;  // 0
   int64_t count;
   int64_t bags;
   int64_t first_sample;
@@ -60,6 +61,7 @@ typedef struct shardrec_cuda_sample_sorting {
   shardrec_cuda_checked_list *checked;  // by feature; without sums
   int64_t samples;                      // of all features
   int32_t key_bits;                     // that all bags are told apart by
+  int32_t reserved;                     // 0
   uint64_t *keys, *sorted_keys;         // [samples]
   uint32_t *values, *sorted_values;     // [samples]
   void *room;  // room_bytes; null: room_bytes is set, and nothing else is done
@@ -115,6 +117,7 @@ typedef struct shardrec_cuda_repeated_ids {
   // fell there; the shift leaves as many bits of a hash of 64 as number a slot.
   int32_t shift;
   uint32_t last_slot;
+  int32_t reserved;  // 0
   uint32_t *slots;
   int64_t count;
   uint32_t *places;         // [count]
@@ -210,6 +213,7 @@ typedef struct shardrec_cuda_routed_ids {
   // block is in two columns.
   const int32_t *interval_blocks;
   int32_t block_count;
+  int32_t reserved;                           // 0
   const shardrec_cuda_written_block *blocks;  // [block_count]; only read where they are written
   int64_t strips;                             // at least one
   uint64_t *strip_sums;                       // [strips + 1]: of the strips before each

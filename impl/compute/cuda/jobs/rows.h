@@ -128,6 +128,7 @@ typedef struct shardrec_cuda_row_opening {
   const shardrec_cuda_touched_rows *shards;  // [count]
   const int64_t *first_block;  // [count + 1]: blocks of threads of the shards before each
   int32_t count;
+  int32_t reserved;  // 0
   int64_t blocks;
   int64_t widest;                   // columns of a shard, at most
   shardrec_cuda_hot_row *hot_rows;  // [most_hot_rows]
@@ -147,6 +148,7 @@ typedef struct shardrec_cuda_row_guard {
   uint64_t
       *updates;  // compute::Stop::updates(), for an update; null: it is for what comes before one
   int32_t shards;
+  int32_t reserved;  // 0
 } shardrec_cuda_row_guard;
 
 // compute::OptimizerStep, kind aside.

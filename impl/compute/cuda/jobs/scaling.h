@@ -30,6 +30,7 @@ typedef struct shardrec_cuda_unscaling {
   shardrec_cuda_matrix x;
   shardrec_cuda_matrix y;
   int32_t accumulate;
+  int32_t reserved;  // 0
   shardrec_cuda_loss_scale *loss_scale;
 } shardrec_cuda_unscaling;
 

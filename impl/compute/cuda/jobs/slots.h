@@ -35,6 +35,7 @@ typedef struct shardrec_cuda_slot {
   int64_t count;
   int64_t width;
   int32_t bits;
+  int32_t reserved;  // 0: jobs are equal where their bytes are
 } shardrec_cuda_slot;
 
 // compute::SlotPacking: a slot's index, of so many words of 8 bytes, and its gradients.
@@ -90,6 +91,7 @@ typedef struct shardrec_cuda_slot_unpackings {
 typedef struct shardrec_cuda_slot_sum {
   const shardrec_cuda_slot *addends;  // [ranks]
   int32_t ranks;
+  int32_t reserved;    // 0
   int64_t first_list;  // of its lists, in the order of ranks
   // What is written, and its shape.
   shardrec_cuda_slot to;
@@ -119,7 +121,8 @@ typedef struct shardrec_cuda_slot_sums {
   // Of a pass that adds: a warp for each row.
   shardrec_cuda_tiles rows;
   int32_t most_ranks;
-  void *room;  // room_bytes; null: room_bytes is set, and nothing else is done
+  int32_t reserved;  // 0
+  void *room;        // room_bytes; null: room_bytes is set, and nothing else is done
   uint64_t room_bytes;
 } shardrec_cuda_slot_sums;
 

@@ -15,6 +15,7 @@ typedef struct shardrec_cuda_tiles {
   const int64_t *first;  // [lists + 1]
   int64_t count;         // of all lists
   int32_t lists;
+  int32_t reserved;  // 0: jobs are equal where their bytes are
 } shardrec_cuda_tiles;
 
 #ifdef __cplusplus
