@@ -10,7 +10,7 @@
 //   kAdagrad          e = g, L2 e = fma(lam, w, g); h = fma(e, e, h);
 //                     w = fma(-lr, e / (sqrt(h) + eps), c * w), c = 1 - lr * lam for DECOUPLE, else
 //                     w itself in place of c * w
-//   kRowwiseAdagrad   e as above, h = h + SUM(e * e) / D; k = lr / (sqrt(h / scale) + eps);
+//   kRowwiseAdagrad   e as above, h = h + SUM(e * e) / D; k = lr / (sqrt(h) + eps);
 //                     NONE w = fma(-k, g, w); L2 w = fma(-k, g, (1 - k * lam) * w);
 //                     DECOUPLE w = fma(-k, g, (1 - lr * lam) * w)
 //   kAdam             m = fma(beta1, m, one_minus_beta1 * g);
@@ -242,8 +242,7 @@ struct OptimizerStep {
   float bias2 = 1;  // 1 / (1 - beta2^k)
   float momentum = 0;
   float eta = 0;
-  float max_norm = 0;        // 0: none
-  float momentum_scale = 1;  // scale: at least 1
+  float max_norm = 0;  // 0: none
 };
 
 }  // namespace shardrec::compute

@@ -72,7 +72,7 @@ class Reference {
       }
       case OptimizerKind::kRowwiseAdagrad: {
         r.state = r.state + sums[0] / columns;
-        const Bounded rate = lr_ / (sqrt(r.state / step_.momentum_scale) + step_.eps);
+        const Bounded rate = lr_ / (sqrt(r.state) + step_.eps);
         for (size_t c = 0; c < r.w.size(); ++c) {
           const Bounded kept = Bounded(1) - (l2_ ? rate : lr_) * decay_;
           r.w[c] = kept * r.w[c] - rate * r.g[c];

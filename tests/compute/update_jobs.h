@@ -21,8 +21,7 @@ inline OptimizerStep step_of(OptimizerKind kind, WeightDecay mode) {
           .bias1 = 1.4F,
           .bias2 = 7.5F,
           .momentum = 0.8F,
-          .eta = 0.7F,
-          .momentum_scale = 2.5F};
+          .eta = 0.7F};
 }
 
 // Every optimizer with every weight decay that it accepts.

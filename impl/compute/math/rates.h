@@ -12,7 +12,7 @@ namespace shardrec::compute::math {
 SHARDREC_HOST_DEVICE inline float adagrad_rate(const OptimizerStep& step, float& h, float sum,
                                                float columns) noexcept {
   h = h + sum / columns;
-  return step.learning_rate / (std::sqrt(h / step.momentum_scale) + step.eps);
+  return step.learning_rate / (std::sqrt(h) + step.eps);
 }
 
 // Partial row-wise forms: moves v; a.

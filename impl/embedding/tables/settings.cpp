@@ -50,8 +50,9 @@ std::span<const TableStep> TrainingSettings::step_after(int64_t updates) {
   const int64_t number = updates + 1;
   for (size_t t = 0; t < steps_.size(); ++t) {
     TableStep& step = steps_[t];
-    step.optimizer = plan::optimizer_step(model_.optimizer_of(static_cast<int32_t>(t)), number);
-    step.optimizer.learning_rate = static_cast<float>(learning_rates_[t]);
+    plan::Optimizer optimizer = model_.optimizer_of(static_cast<int32_t>(t));
+    optimizer.learning_rate = learning_rates_[t];
+    step.optimizer = plan::optimizer_step(optimizer, number);
     step.rounding.step = static_cast<uint64_t>(number);
     step.frozen = frozen_[t] != 0;
   }

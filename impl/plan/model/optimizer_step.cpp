@@ -1,5 +1,7 @@
 #include "plan/model/optimizer_step.h"
 
+#include <cmath>
+
 #include "compute/math/bias_correction.h"
 
 namespace shardrec::plan {
@@ -27,10 +29,13 @@ compute::OptimizerStep optimizer_step(const Optimizer& optimizer, int64_t number
   compute::OptimizerStep step;
   step.kind = kind_of(optimizer.kind);
   step.decay_mode = decay_of(optimizer.weight_decay_mode);
-  step.learning_rate = static_cast<float>(optimizer.learning_rate);
-  step.eps = static_cast<float>(optimizer.eps);
+  // lr / (sqrt(h / s) + eps) is lr * sqrt(s) / (sqrt(h) + eps * sqrt(s)); a decoupled decay is lr * lam as before.
+  const double scale = std::sqrt(optimizer.momentum_scale);
+  const bool decouples = step.decay_mode == compute::WeightDecay::kDecouple;
+  step.learning_rate = static_cast<float>(optimizer.learning_rate * scale);
+  step.eps = static_cast<float>(optimizer.eps * scale);
   if (step.decay_mode != compute::WeightDecay::kNone) {
-    step.weight_decay = static_cast<float>(optimizer.weight_decay);
+    step.weight_decay = static_cast<float>(optimizer.weight_decay / (decouples ? scale : 1));
   }
   step.beta1 = static_cast<float>(optimizer.beta1);
   step.beta2 = static_cast<float>(optimizer.beta2);
@@ -44,7 +49,6 @@ compute::OptimizerStep optimizer_step(const Optimizer& optimizer, int64_t number
   step.momentum = static_cast<float>(optimizer.momentum);
   step.eta = static_cast<float>(optimizer.eta);
   step.max_norm = static_cast<float>(optimizer.max_norm);
-  step.momentum_scale = static_cast<float>(optimizer.momentum_scale);
   return step;
 }
 

@@ -19,8 +19,7 @@ inline shardrec_cuda_optimizer_step on_device(const OptimizerStep& step) {
           .bias2 = step.bias2,
           .momentum = step.momentum,
           .eta = step.eta,
-          .max_norm = step.max_norm,
-          .momentum_scale = step.momentum_scale};
+          .max_norm = step.max_norm};
 }
 
 }  // namespace shardrec::compute::cuda::host

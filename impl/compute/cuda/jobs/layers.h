@@ -143,6 +143,7 @@ typedef struct shardrec_cuda_element_update {
   float max_gradient;  // 0: no clamp
   int32_t kind;        // compute::OptimizerKind
   shardrec_cuda_optimizer_step step;
+  int32_t reserved;  // 0
   int64_t count;
   float *
       sums;  // LAMB: room for two floats, then for two of each block of SHARDREC_CUDA_ELEMENT_BLOCK elements

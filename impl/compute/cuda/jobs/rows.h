@@ -166,7 +166,6 @@ typedef struct shardrec_cuda_optimizer_step {
   float momentum;
   float eta;
   float max_norm;
-  float momentum_scale;
 } shardrec_cuda_optimizer_step;
 
 // How numbers of 16 bits are rounded when they are stored (compute/math/rounding.h).
@@ -205,6 +204,7 @@ typedef struct shardrec_cuda_row_job {
   int32_t tiles;      // that columns are walked in: 1, but where all slots of a lane are of one row
   int32_t tile_rows;  // that a warp takes: at most 32; where waves have several rows, full waves
   shardrec_cuda_optimizer_step step;
+  int32_t reserved;  // 0
   shardrec_cuda_rounding rounding;
 } shardrec_cuda_row_job;
 

@@ -22,8 +22,7 @@ SHARDREC_DEVICE OptimizerStep step_of(OptimizerKind kind, WeightDecay decay,
           .bias2 = step.bias2,
           .momentum = step.momentum,
           .eta = step.eta,
-          .max_norm = step.max_norm,
-          .momentum_scale = step.momentum_scale};
+          .max_norm = step.max_norm};
 }
 
 // Lists of numbers that the sums of an optimizer read: what a single sum is of, or gradients, weights, and
