@@ -68,11 +68,12 @@ Divisor Backward::divisor(const InputExchange& input, int ranks, int64_t samples
   switch (options.divisor) {
     case SHARDREC_DIVISOR_NONE:
       break;
-    case SHARDREC_DIVISOR_CUSTOM:
+    case SHARDREC_DIVISOR_CUSTOM: {
       // What a sharding group is to be divided by: all of them together by so many times that.
-      chosen.value =
-          static_cast<float>(options.divisor_value * (ranks / context_.layout.groups().size));
+      const int groups = ranks / context_.layout.groups().size;
+      chosen.value = static_cast<float>(options.divisor_value * groups);
       break;
+    }
     case SHARDREC_DIVISOR_SAMPLES:
       if (batch_size == 0) return chosen;
       chosen.value =

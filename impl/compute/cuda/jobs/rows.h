@@ -104,6 +104,7 @@ typedef struct shardrec_cuda_touched_rows {
   int64_t hot_stride;   // floats
   uint32_t *unaligned;  // not 0: some gradient's address is no multiple of 16
   uint32_t *changed;  // a bit per row of the shard, set when the rows are opened; null: nobody asks
+  uint64_t reserved;  // 0; what is behind it in a job begins at a multiple of 16 bytes
 } shardrec_cuda_touched_rows;
 
 // compute::GradientBlock: out[r] = data + stride * (sample[r], or r).
