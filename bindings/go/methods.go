@@ -1192,8 +1192,8 @@ func (l *Lookup) Forward(output int, out Tensor) error {
 // AllDone is shardrec_lookup_all_done.
 //
 // 1 when no rank has more data (all gave values nil), else 0; valid after forward, and the same on all
-// ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument]. Since 0.1.
+// ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks
+// have different numbers of batches. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument]. Since 0.1.
 func (l *Lookup) AllDone() (bool, error) {
 	var out int32
 	err := capi.Lookup_all_done(l.raw(), &out)

@@ -30,7 +30,8 @@ struct PlanOptions {
 };
 
 // Cuts and places every table as capi's plan.h says of the kind, within what the tables allow.
-// Throws INVALID_ARGUMENT where a table does not allow what is asked for. Reads the machine's profile when time is to be balanced.
+// Throws INVALID_ARGUMENT where a table does not allow what is asked for. Reads the machine's profile when time is to
+// be balanced.
 Plan make_plan(const Model& model, const Topology& topology, const PlanOptions& options);
 inline Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding sharding) {
   return make_plan(model, topology, PlanOptions{.sharding = sharding});

@@ -395,12 +395,14 @@ TEST(TrainSettings, OfAnEarlierReleaseLackOptionsThatAreNewAndAreAsByDefault) {
   taken.data = saved.data;
   take_settings(settings.dump(), "run", TakeSettings::kRun, taken);
   EXPECT_EQ(taken.labels, "signed");
-  for (const char* key : {"--labels", "--max-unreadable", "data"})
+  for (const char* key : {"--labels", "--max-unreadable", "--sync", "--momentum-scale", "data"})
     ASSERT_EQ(settings.erase(key), 1u);
   taken = {};
   take_settings(settings.dump(), "run", TakeSettings::kRun, taken);
   EXPECT_EQ(taken.labels, "binary");
   EXPECT_EQ(taken.format, "criteo");
+  EXPECT_EQ(taken.sync, "touched");
+  EXPECT_EQ(taken.momentum_scale, 1);
   ASSERT_EQ(settings.erase("--seed"), 1u);
   EXPECT_THROW(take_settings(settings.dump(), "run", TakeSettings::kRun, taken), UserError);
 }

@@ -104,7 +104,8 @@ class DataParallel : public ::testing::TestWithParam<Case> {
                           static_cast<uint64_t>(way()) + 100 * std::get<2>(GetParam()).kind};
 };
 
-// Tables, states, outputs of the features and gradients of their ids' weights, of those tables that are replicated or of those that are not.
+// Tables, states, outputs of the features and gradients of their ids' weights, of those tables that are replicated or
+// of those that are not.
 void expect_same_tables(const Scenario& made, const Outcome& a, const Outcome& b, bool replicated) {
   for (size_t t = 0; t < made.tables.size(); ++t) {
     if (is_replicated(t) != replicated) continue;

@@ -65,8 +65,8 @@ void write_first(MeshRank& rank, shardrec_table_part part, int64_t rows, int64_t
                                                writes ? &written : nullptr));
 }
 
-// The mean of three equal numbers that is no mean itself may be another one: owners of columns that would average more rows than others come
-// to other copies of a state that is one value per row.
+// The mean of three equal numbers that is no mean itself may be another one: owners of columns that would average more
+// rows than others come to other copies of a state that is one value per row.
 TEST(UntouchedRows, StayAsTheyAreOnAllOwnersOfTheirColumns) {
   constexpr int64_t kTouched = 231;
   std::mutex mutex;

@@ -112,8 +112,8 @@ SHARDREC_API shardrec_status shardrec_lookup_forward(shardrec_lookup *lookup, in
                                                      SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on all
- * ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
- * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
+ * ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks
+ * have different numbers of batches. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_all_done(const shardrec_lookup *lookup,
                                                       SHARDREC_FLAG int32_t *out);
 

@@ -127,7 +127,8 @@ typedef enum shardrec_balance {
   SHARDREC_BALANCE_FORCE_32 = 0x7fffffff
 } shardrec_balance;
 
-/* What output gradients are divided by first. On a mesh, ranks and batch are those of the sharding group; of replicated tables, of all groups, and CUSTOM counts once for each. */
+/* What output gradients are divided by first. On a mesh, ranks and batch are those of the sharding group;
+ * of replicated tables, of all groups, and CUSTOM counts once for each. */
 typedef enum shardrec_divisor {
   SHARDREC_DIVISOR_RANKS = 0,   /* the number of ranks: each rank's loss is a mean over its batch */
   SHARDREC_DIVISOR_NONE = 1,    /* 1: the loss is already a mean over the global batch, or a sum */

@@ -89,9 +89,9 @@ void each(Options& o, const Visit& visit) {
 }
 
 // Those that checkpoints of earlier releases do not have: runs were as by default.
-constexpr std::array<std::string_view, 9> kNewOptions{
+constexpr std::array<std::string_view, 10> kNewOptions{
     "--labels",     "--max-unreadable", "--arch",      "--cross-layers", "--cross-rank",
-    "--layer-norm", "--dropout",        "--precision", "--sync"};
+    "--layer-norm", "--dropout",        "--precision", "--sync",         "--momentum-scale"};
 
 // The value that a run had, also where its checkpoint is older than the option.
 nlohmann::json saved_value(const nlohmann::json& json, const char* name) {

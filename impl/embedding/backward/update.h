@@ -52,9 +52,9 @@ class Update {
   std::span<const size_t> gradient_heads() const { return gradients_.heads(); }
   // After group() and IndexPlan::join(): finds the gradients of the plan's rows, in messages, bodies
   // and what is lent as ReceivedGradients::open takes them. divisors: of the batch, the same
-  // on all ranks where owners divide. The plan, the steps and the gradients stay where they are until the step is
-  // taken; without one no row is noted as changed. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed
-  // then.
+  // on all ranks where owners divide. use: gradients that are kept note no row as changed. The plan, the steps and
+  // the gradients stay where they are until the step is taken. Throws CORRUPT_DATA when a message is not what the
+  // batch needs; nothing has changed then.
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
             std::span<const comm::ConstBytes> bodies,
             std::span<const std::span<const GradientRows>> lent, const Divisors& divisors,

@@ -4,9 +4,10 @@
 //
 // The boxes of one row range of a table on one rank are a **part**: they receive the same ids once,
 // share one index plan and are stored as one matrix, their columns side by side. A replicated table
-// has one part per rank, each the whole table; a cut one has its parts once in each sharding group. Every message between two ranks lists the blocks of
-// the receiving (input, gradient) or sending (output) rank's parts in one canonical order: parts by
-// (table, row, first column), within a part the features of its table in model order.
+// has one part per rank, each the whole table; a cut one has its parts once in each sharding group.
+// Every message between two ranks lists the blocks of the receiving (input, gradient) or sending (output)
+// rank's parts in one canonical order: parts by (table, row, first column), within a part the features of
+// its table in model order.
 #pragma once
 
 #include <compare>

@@ -300,7 +300,8 @@ pub const SHARDREC_BALANCE_BYTES: shardrec_balance = shardrec_balance(0);
 pub const SHARDREC_BALANCE_TIME: shardrec_balance = shardrec_balance(1);
 const _: () = assert!(core::mem::size_of::<shardrec_balance>() == 4);
 
-/// What output gradients are divided by first. On a mesh, ranks and batch are those of the sharding group; of replicated tables, of all groups, and CUSTOM counts once for each.
+/// What output gradients are divided by first. On a mesh, ranks and batch are those of the sharding group;
+/// of replicated tables, of all groups, and CUSTOM counts once for each.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_divisor(pub u32);
@@ -2198,8 +2199,8 @@ extern "C" {
     /// while the others' are under way. Since 0.1.
     pub fn shardrec_lookup_forward(lookup: *mut shardrec_lookup, output: i32, out: *const shardrec_tensor) -> shardrec_status;
     /// 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on all
-    /// ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
+    /// ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks
+    /// have different numbers of batches. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_lookup_all_done(lookup: *const shardrec_lookup, out: *mut i32) -> shardrec_status;
     /// Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
     /// It is read before the call returns (unless BORROW). Not collective. May be called again before

@@ -836,7 +836,8 @@ impl Balance {
     }
 }
 
-/// What output gradients are divided by first. On a mesh, ranks and batch are those of the sharding group; of replicated tables, of all groups, and CUSTOM counts once for each.
+/// What output gradients are divided by first. On a mesh, ranks and batch are those of the sharding group;
+/// of replicated tables, of all groups, and CUSTOM counts once for each.
 /// The C API's `shardrec_divisor`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

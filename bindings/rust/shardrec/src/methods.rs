@@ -1130,8 +1130,8 @@ impl Lookup {
     }
 
     /// 1 when no rank has more data (all gave values None), else 0; valid after forward, and the same on all
-    /// ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks have different numbers of batches.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
+    /// ranks (on a mesh without replicated tables, of the own sharding group): the end of an epoch when ranks
+    /// have different numbers of batches. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn all_done(&self) -> Result<bool> {
         let mut out = 0i32;
         check(unsafe { sys::shardrec_lookup_all_done(self.0, &mut out) })?;
