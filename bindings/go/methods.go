@@ -1112,6 +1112,45 @@ func (c *Collection) WriteRows(table int, part TablePart, ids Tensor, values Ten
 	return capi.Collection_write_rows(c.raw(), int32(table), int32(part), ids.raw, values.raw)
 }
 
+// Mark is shardrec_collection_mark.
+//
+// Makes a mark: rows of this rank's boxes that change from now on are noted for it, until it is released. Changed
+// are rows that a step updates, a write writes or a sync of replicas averages; after the begin of a load all rows are.
+// A row that has not changed since the mark is not noted; one that is noted may have its old values. At most 8 marks of
+// a collection are there at once; each reader has its own. A mark takes a bit per row of this rank's boxes (counted by
+// SHARDREC_STAT_BYTES_BUFFERS), all of them together one more in the device's memory, or the host's, where steps set
+// it. Who reads changes again and again makes the next mark, reads the rows since the one before, and releases that.
+// out_mark: its number; numbers are not used again. Not collective: each rank has its own marks. Waits for the
+// operations of the device. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrInvalidState] (there are 8; between
+// backward_begin and backward_wait), [ErrOutOfMemory], [ErrDeviceError]. Since 0.2.
+func (c *Collection) Mark() (int, error) {
+	var outMark int64
+	err := capi.Collection_mark(c.raw(), &outMark)
+	return int(outMark), err
+}
+
+// ChangedRows is shardrec_collection_changed_rows.
+//
+// Lists the rows of a table that this rank's boxes have and that have changed since a mark, from row `row` of the table
+// on: their numbers, ascending, each once however many boxes have it. Of a table that is replicated each rank has all
+// rows. rows: INT64 [n], compact, on the CPU: the first ones are written, as many as there is room for; where it is full
+// there may be more behind the last one. none: they are only counted. out_count: how many were written, or counted.
+// Not collective. Waits for the operations of the device. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (mark, table),
+// [ErrInvalidArgument] (row beyond the table, rows), [ErrInvalidState] (between backward_begin and backward_wait),
+// [ErrOutOfMemory], [ErrDeviceError]. Since 0.2.
+func (c *Collection) ChangedRows(mark int, table int, row int, rows Tensor) (int, error) {
+	var outCount int64
+	err := capi.Collection_changed_rows(c.raw(), int64(mark), int32(table), int64(row), rows.raw, &outCount)
+	return int(outCount), err
+}
+
+// ReleaseMark is shardrec_collection_release_mark.
+//
+// Releases a mark, and its memory. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound]. Since 0.2.
+func (c *Collection) ReleaseMark(mark int) error {
+	return capi.Collection_release_mark(c.raw(), int64(mark))
+}
+
 // Stat is shardrec_collection_stat.
 //
 // A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their

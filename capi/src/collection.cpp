@@ -120,6 +120,17 @@ void require_table(const embedding::Collection& collection, int32_t table) {
   }
 }
 
+// A row of a table, or the one behind its last.
+void require_row(const embedding::Collection& collection, int32_t table, int64_t row) {
+  require_table(collection, table);
+  const int64_t rows = collection.model().tables[static_cast<size_t>(table)].rows;
+  if (row >= 0 && row <= rows) return;
+  core::fail(SHARDREC_INVALID_ARGUMENT,
+             core::sentence("row is ", row, "; 0 to ", rows, ", the rows of table ", table,
+                            ", is accepted"),
+             {.value = row, .limit = rows});
+}
+
 double count_of(const embedding::TableCounters& counters, shardrec_stat stat) {
   switch (stat) {
     case SHARDREC_STAT_TABLE_OUT_OF_RANGE:
@@ -359,6 +370,35 @@ shardrec_status shardrec_collection_write_rows(shardrec_collection* collection, 
     embedding::write_rows(use->collection(), list,
                           rows_view(use->collection(), list, values, "values"));
   });
+}
+
+shardrec_status shardrec_collection_mark(shardrec_collection* collection, int64_t* out_mark) {
+  return guard([&] {
+    require_out(out_mark, "out_mark");
+    const auto use = enter(collection, Access::kExclusive);
+    *out_mark = use->marks.make(use->collection());
+  });
+}
+
+shardrec_status shardrec_collection_changed_rows(shardrec_collection* collection, int64_t mark,
+                                                 int32_t table, int64_t row,
+                                                 const shardrec_tensor* rows, int64_t* out_count) {
+  return guard([&] {
+    require_out(out_count, "out_count");
+    const auto use = enter(collection, Access::kExclusive);
+    require_row(use->collection(), table, row);
+    if (rows == nullptr) {
+      *out_count = use->marks.count(use->collection(), mark, table, row);
+      return;
+    }
+    const auto numbers = core::vector_view<int64_t>(rows, "rows");
+    *out_count =
+        static_cast<int64_t>(use->marks.list(use->collection(), mark, table, row, numbers));
+  });
+}
+
+shardrec_status shardrec_collection_release_mark(shardrec_collection* collection, int64_t mark) {
+  return guard([&] { enter(collection, Access::kExclusive)->marks.release(mark); });
 }
 
 shardrec_status shardrec_collection_stat(const shardrec_collection* collection, shardrec_stat stat,

@@ -174,6 +174,18 @@ void Collection::require_no_snapshot(const char* call) {
       {.operation = call});
 }
 
+std::shared_ptr<const RowMark> Collection::mark_rows() {
+  require_no_backward();
+  synchronize();
+  return changed_rows_.mark(layout(), shards_, *backend_, counters_.buffer_bytes);
+}
+
+void Collection::gather_changed_rows() {
+  require_no_backward();
+  synchronize();
+  changed_rows_.gather(*backend_);
+}
+
 void Collection::require_no_backward() const {
   if (!in_backward_) return;
   core::fail(

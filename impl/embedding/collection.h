@@ -80,10 +80,11 @@ class Collection {
   TrainingSettings& settings() { return *settings_; }
   int64_t table_bytes() const;
   // A load that failed after it had begun to fill the tables says so here, on all ranks, until one
-  // succeeds.
+  // succeeds. For marks all rows have changed then.
   void set_filled_in_part(bool in_part) noexcept {
     filled_in_part_ = in_part;
     loads_ += in_part ? 1 : 0;
+    if (in_part) changed_rows_.add_all_to_marks(shards_);
   }
   bool filled_in_part() const noexcept { return filled_in_part_; }
   // Those that have begun to fill the tables, the same number on all ranks.
@@ -108,6 +109,11 @@ class Collection {
     changed_rows_.begin(layout(), shards_, *backend_, counters_.buffer_bytes);
   }
   ChangedRows& changed_rows() { return changed_rows_; }
+  // Rows that change from now on are noted for the mark, as long as it is there. Waits for operations. Throws
+  // INVALID_STATE (a backward is under way), OUT_OF_MEMORY.
+  std::shared_ptr<const RowMark> mark_rows();
+  // Marks know of all rows that have changed until now. Waits for operations. Throws INVALID_STATE, as mark_rows().
+  void gather_changed_rows();
   OrderedChannel& ordered() { return *ordered_; }
   // From now on a step is applied where the sharding groups of all replicas apply it. Before lookups are made.
   void decide_with(std::unique_ptr<ReplicaAgreement> replicas) noexcept {

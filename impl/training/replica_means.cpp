@@ -223,13 +223,17 @@ void ReplicaMeans::require_size(comm::ConstBytes part, const comm::OwnedRange& r
 
 void ReplicaMeans::write_back(const std::byte* block) {
   const embedding::RowChange change(collection_->snapshot());
+  embedding::ChangedRows& changed = collection_->changed_rows();
   transfers_.clear();
   for (const BlockRows& part : block_) {
     const Rows& rows = part.rows;
     if (rows.numbers != nullptr) {
-      change.keep(part.piece.shard, {rows.numbers, static_cast<size_t>(rows.count)});
+      const std::span<const int64_t> list(rows.numbers, static_cast<size_t>(rows.count));
+      change.keep(part.piece.shard, list);
+      changed.add_synced(part.piece.shard, list);
     } else {
       change.keep_range(part.piece.shard, rows.first, rows.count);
+      changed.add_synced_range(part.piece.shard, rows.first, rows.count);
     }
     transfers_.push_back(part.to_table(block));
   }

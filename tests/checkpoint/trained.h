@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,16 +67,26 @@ class Trained {
   }
   shardrec::embedding::Collection& collection() { return behind().collection(); }
 
+  // The ids that a rank looks up in a table in a step.
+  static std::vector<int64_t> ids_of(int64_t number, int rank, int table) {
+    std::vector<int64_t> ids;
+    for (int64_t b = 0; b < kSamples; ++b) {
+      for (int64_t i = 0; i < (number + b) % 3; ++i) {
+        ids.push_back((number * 17 + b * 5 + i * 31 + rank * 23 + table) % World::rows(table));
+      }
+    }
+    return ids;
+  }
+
   void step(int64_t number, shardrec_update update = SHARDREC_UPDATE_APPLY) {
     std::vector<int64_t> values;
     std::vector<int32_t> lengths;
     for (int t = 0; t < kOptimizers; ++t) {
       for (int64_t b = 0; b < kSamples; ++b) {
         lengths.push_back(static_cast<int32_t>((number + b) % 3));
-        for (int32_t i = 0; i < lengths.back(); ++i) {
-          values.push_back((number * 17 + b * 5 + i * 31 + rank_ * 23 + t) % World::rows(t));
-        }
       }
+      const std::vector<int64_t> ids = ids_of(number, rank_, t);
+      values.insert(values.end(), ids.begin(), ids.end());
     }
     std::vector<float> out(static_cast<size_t>(kSamples * World::dims()));
     lookup_->begin(kSamples, values, lengths);
@@ -85,20 +96,32 @@ class Trained {
     lookup_->backward(update);
   }
 
+  // What write_some() writes to: a table, and rows of it in no order, some of them twice, or a range.
+  static int32_t table_written(int64_t number) {
+    return static_cast<int32_t>(number % kOptimizers);
+  }
+  static bool writes_range(int64_t number) { return number % 2 == 0; }
+  static std::vector<int64_t> rows_written(int64_t number, int rank) {
+    const int64_t rows = 1 + number % 9;
+    const int64_t first = (number * 13 + rank * 3) % (World::rows(table_written(number)) - rows);
+    std::vector<int64_t> ids;
+    for (int64_t i = 0; i < rows; ++i) {
+      ids.push_back(first + (writes_range(number) ? i : (i * 5) % std::max<int64_t>(1, rows - 1)));
+    }
+    return ids;
+  }
+
   // What changes tables in place of a step. Collective.
   void write_some(int64_t number) {
-    const auto t = static_cast<int32_t>(number % kOptimizers);
-    const int64_t rows = 1 + number % 9;
+    const int32_t t = table_written(number);
+    const std::vector<int64_t> ids = rows_written(number, rank_);
+    const int64_t rows = std::ssize(ids);
     const int64_t width = World::dim(t);
     std::vector<float> values(static_cast<size_t>(rows * width), static_cast<float>(number % 7));
-    const int64_t first = (number * 13 + rank_ * 3) % (World::rows(t) - rows);
-    if (number % 2 == 0) {
-      tables->write_range(t, SHARDREC_TABLE_WEIGHTS, first, rows, {values.data(), rows, width});
+    if (writes_range(number)) {
+      tables->write_range(t, SHARDREC_TABLE_WEIGHTS, ids[0], rows, {values.data(), rows, width});
       return;
     }
-    std::vector<int64_t> ids;  // in no order, and some of them twice
-    for (int64_t i = 0; i < rows; ++i)
-      ids.push_back(first + (i * 5) % std::max<int64_t>(1, rows - 1));
     tables->write_rows(t, SHARDREC_TABLE_WEIGHTS, ids, {values.data(), rows, width});
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "embedding/lookup.h"
+#include "embedding/rows/row_marks.h"
 #include "embedding/tables/tracks.h"
 #include "handle.h"
 #include "objects/comm_object.h"
@@ -30,6 +31,7 @@ struct CollectionObject {
 
   std::shared_ptr<Membership> membership;
   std::unique_ptr<training::Tables> tables;
+  embedding::RowMarks marks;
   uint32_t number = 0;  // of the collections on its communicator; the same on all ranks
   std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();
 

@@ -182,6 +182,12 @@ func Collection_read_rows(*Handle, int32, int32, Tensor, Tensor) error { return 
 
 func Collection_write_rows(*Handle, int32, int32, Tensor, Tensor) error { return missing() }
 
+func Collection_mark(*Handle, *int64) error { return missing() }
+
+func Collection_changed_rows(*Handle, int64, int32, int64, Tensor, *int64) error { return missing() }
+
+func Collection_release_mark(*Handle, int64) error { return missing() }
+
 func Collection_stat(*Handle, int32, int32, *float64) error { return missing() }
 
 func Lookup_create(*Handle, *Handle, *uintptr) error { return missing() }

@@ -2672,6 +2672,87 @@ _gostring_ _wrap_collection_write_rows_capi(shardrec_collection *_swig_go_0, int
 }
 
 
+_gostring_ _wrap_collection_mark_capi(shardrec_collection *_swig_go_0, long long *_swig_go_1) {
+  shardrec_collection *arg1 = 0 ;
+  int64_t *arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int64_t *)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_collection_mark(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_changed_rows_capi(shardrec_collection *_swig_go_0, long long _swig_go_1, int _swig_go_2, long long _swig_go_3, _goslice_ _swig_go_4, long long *_swig_go_5) {
+  shardrec_collection *arg1 = 0 ;
+  int64_t arg2 ;
+  int32_t arg3 ;
+  int64_t arg4 ;
+  shardrec_tensor *arg5 = 0 ;
+  int64_t *arg6 = 0 ;
+  shardrec_tensor view5 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (int64_t)_swig_go_3;
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  arg6 = (int64_t *)_swig_go_5;
+  
+  result = (shardrec_status)shardrec_collection_changed_rows(arg1,arg2,arg3,arg4,(struct shardrec_tensor const *)arg5,arg6);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_release_mark_capi(shardrec_collection *_swig_go_0, long long _swig_go_1) {
+  shardrec_collection *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_collection_release_mark(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_collection_stat_capi(shardrec_collection *_swig_go_0, intgo _swig_go_1, int _swig_go_2, double *_swig_go_3) {
   shardrec_collection *arg1 = 0 ;
   shardrec_stat arg2 ;

@@ -2148,6 +2148,26 @@ extern "C" {
     /// After an error that ends the communicator, some of the rows may have been written. Collective,
     /// blocking (the step deadline holds for each block). Errors: as shardrec_collection_read_range. Since 0.1.
     pub fn shardrec_collection_write_rows(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, ids: *const shardrec_tensor, values: *const shardrec_tensor) -> shardrec_status;
+    /// Makes a mark: rows of this rank's boxes that change from now on are noted for it, until it is released. Changed
+    /// are rows that a step updates, a write writes or a sync of replicas averages; after the begin of a load all rows are.
+    /// A row that has not changed since the mark is not noted; one that is noted may have its old values. At most 8 marks of
+    /// a collection are there at once; each reader has its own. A mark takes a bit per row of this rank's boxes (counted by
+    /// SHARDREC_STAT_BYTES_BUFFERS), all of them together one more in the device's memory, or the host's, where steps set
+    /// it. Who reads changes again and again makes the next mark, reads the rows since the one before, and releases that.
+    /// out_mark: its number; numbers are not used again. Not collective: each rank has its own marks. Waits for the
+    /// operations of the device. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (there are 8; between
+    /// backward_begin and backward_wait), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.2.
+    pub fn shardrec_collection_mark(collection: *mut shardrec_collection, out_mark: *mut i64) -> shardrec_status;
+    /// Lists the rows of a table that this rank's boxes have and that have changed since a mark, from row `row` of the table
+    /// on: their numbers, ascending, each once however many boxes have it. Of a table that is replicated each rank has all
+    /// rows. rows: INT64 \[n\], compact, on the CPU: the first ones are written, as many as there is room for; where it is full
+    /// there may be more behind the last one. NULL: they are only counted. out_count: how many were written, or counted.
+    /// Not collective. Waits for the operations of the device. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (mark, table),
+    /// INVALID_ARGUMENT (row beyond the table, rows), INVALID_STATE (between backward_begin and backward_wait),
+    /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.2.
+    pub fn shardrec_collection_changed_rows(collection: *mut shardrec_collection, mark: i64, table: i32, row: i64, rows: *const shardrec_tensor, out_count: *mut i64) -> shardrec_status;
+    /// Releases a mark, and its memory. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND. Since 0.2.
+    pub fn shardrec_collection_release_mark(collection: *mut shardrec_collection, mark: i64) -> shardrec_status;
     /// A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
     /// sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,
     /// CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any thread. Since 0.2.

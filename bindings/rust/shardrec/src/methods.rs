@@ -1059,6 +1059,39 @@ impl Collection {
         check(unsafe { sys::shardrec_collection_write_rows(self.0, table, part.raw(), ids.as_ref().map_or(std::ptr::null(), |view| &view.raw), values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
+    /// Makes a mark: rows of this rank's boxes that change from now on are noted for it, until it is released. Changed
+    /// are rows that a step updates, a write writes or a sync of replicas averages; after the begin of a load all rows are.
+    /// A row that has not changed since the mark is not noted; one that is noted may have its old values. At most 8 marks of
+    /// a collection are there at once; each reader has its own. A mark takes a bit per row of this rank's boxes (counted by
+    /// SHARDREC_STAT_BYTES_BUFFERS), all of them together one more in the device's memory, or the host's, where steps set
+    /// it. Who reads changes again and again makes the next mark, reads the rows since the one before, and releases that.
+    /// out_mark: its number; numbers are not used again. Not collective: each rank has its own marks. Waits for the
+    /// operations of the device. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (there are 8; between
+    /// backward_begin and backward_wait), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.2.
+    pub fn mark(&mut self) -> Result<i64> {
+        let mut out_mark = 0i64;
+        check(unsafe { sys::shardrec_collection_mark(self.0, &mut out_mark) })?;
+        Ok(out_mark)
+    }
+
+    /// Lists the rows of a table that this rank's boxes have and that have changed since a mark, from row `row` of the table
+    /// on: their numbers, ascending, each once however many boxes have it. Of a table that is replicated each rank has all
+    /// rows. rows: INT64 \[n\], compact, on the CPU: the first ones are written, as many as there is room for; where it is full
+    /// there may be more behind the last one. None: they are only counted. out_count: how many were written, or counted.
+    /// Not collective. Waits for the operations of the device. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (mark, table),
+    /// INVALID_ARGUMENT (row beyond the table, rows), INVALID_STATE (between backward_begin and backward_wait),
+    /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.2.
+    pub fn changed_rows(&mut self, mark: i64, table: i32, row: i64, rows: Option<ViewMut<'_>>) -> Result<i64> {
+        let mut out_count = 0i64;
+        check(unsafe { sys::shardrec_collection_changed_rows(self.0, mark, table, row, rows.as_ref().map_or(std::ptr::null(), |view| &view.raw), &mut out_count) })?;
+        Ok(out_count)
+    }
+
+    /// Releases a mark, and its memory. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND. Since 0.2.
+    pub fn release_mark(&mut self, mark: i64) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_release_mark(self.0, mark) })
+    }
+
     /// A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
     /// sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,
     /// CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any thread. Since 0.2.

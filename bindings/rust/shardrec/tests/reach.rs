@@ -165,6 +165,11 @@ fn lookups_in_every_form() {
         tables.read_range(0, TablePart::Weights, 0, 0, None)?; // this rank asks for nothing
         tables.write_range(0, TablePart::Weights, 0, 0, None)?;
         assert_eq!((row[3], tables.step()?), (4.0, 7));
+        let (mark, mut changed) = (tables.mark()?, [0i64; 2]);
+        tables.write_range(0, TablePart::Weights, 9, 1, Some(View::matrix(&row, 1, 4)))?;
+        let count = tables.changed_rows(mark, 0, 0, Some(ViewMut::vector(&mut changed)))?;
+        assert_eq!((count, changed[0]), (tables.changed_rows(mark, 0, 9, None)?, 9 * count));
+        tables.release_mark(mark)?;
         assert!(tables.stat(Stat::Steps, ALL_TABLES)? >= 1.0 && tables.stat(Stat::TableIds, 0)? >= 0.0);
         assert!(tables.stat(Stat::SecondsLookup, ALL_TABLES)? >= 0.0);
         assert!(comm.operations_json()?.contains('['));

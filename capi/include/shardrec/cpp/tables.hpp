@@ -262,6 +262,28 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
                   const Matrix &values) {
     check(shardrec_collection_write_rows(get(), table, part, ids.get(), values.get()));
   }
+  // Rows that change from now on are noted for the mark, until it is released.
+  int64_t mark() {
+    int64_t mark = 0;
+    check(shardrec_collection_mark(get(), &mark));
+    return mark;
+  }
+  // The rows of a table that this rank's boxes have and that have changed since, all of them.
+  std::vector<int64_t> changed_rows(int64_t mark, int32_t table) {
+    std::vector<int64_t> rows(static_cast<size_t>(count_changed_rows(mark, table)));
+    if (!rows.empty()) changed_rows(mark, table, 0, rows);
+    return rows;
+  }
+  // From row `row` on, as many as there is room for; how many these are.
+  int64_t changed_rows(int64_t mark, int32_t table, int64_t row, const Vector &rows) {
+    int64_t count = 0;
+    check(shardrec_collection_changed_rows(get(), mark, table, row, rows.get(), &count));
+    return count;
+  }
+  int64_t count_changed_rows(int64_t mark, int32_t table, int64_t row = 0) {
+    return changed_rows(mark, table, row, nullptr);
+  }
+  void release_mark(int64_t mark) { check(shardrec_collection_release_mark(get(), mark)); }
   // table: of SHARDREC_STAT_TABLE_... one, or the sum of all.
   double stat(shardrec_stat stat, int32_t table = SHARDREC_ALL_TABLES) const {
     double value = 0;

@@ -143,6 +143,12 @@ public final class ReachTest {
       tables.readRange(0, TablePart.WEIGHTS, 0, 0, null);
       tables.writeRange(0, TablePart.WEIGHTS, 0, 0, null);
       check(row.get(3) == 4 && tables.step() == 7, "a row that was written");
+      long mark = tables.mark();
+      tables.writeRange(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(floats(1, 2, 3, 4), 1, 4));
+      LongBuffer changed = Tensor.longs(0, 0);
+      long count = tables.changedRows(mark, 0, 0, Tensor.vector(changed));
+      check(count == tables.changedRows(mark, 0, 9, null) && changed.get(0) == 9 * count, "a row that has changed");
+      tables.releaseMark(mark);
       check(tables.stat(Stat.STEPS, ShardRec.ALL_TABLES) >= 1 && tables.stat(Stat.TABLE_IDS, 0) >= 0
           && tables.stat(Stat.SECONDS_LOOKUP, ShardRec.ALL_TABLES) >= 0, "counters");
       check(comm.operationsJson().contains("["), "operations");
