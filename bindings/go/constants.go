@@ -1260,6 +1260,10 @@ const (
 	// OptionKeepLast is SHARDREC_OPTION_KEEP_LAST: i64, >= 0: checkpoints of the run that stay after a commit,
 	// the new one included; 0 (default): all.
 	OptionKeepLast Option = 1100
+	// OptionMostDeltas is SHARDREC_OPTION_MOST_DELTAS: i64 in [0, 1000]: deltas that follow a whole checkpoint
+	// before [Checkpoint.CommitDelta] writes a whole one again, which those that stay (KEEP_LAST) no longer
+	// need; default 100. Since 0.2.
+	OptionMostDeltas Option = 1101
 	// OptionServedTables is SHARDREC_OPTION_SERVED_TABLES: i64, [ServedTables]; default MEMORY.
 	OptionServedTables Option = 1200
 	// OptionServedCollection is SHARDREC_OPTION_SERVED_COLLECTION: text, name of a collection in the checkpoint;
@@ -1424,6 +1428,8 @@ func (v Option) String() string {
 		return "silence_seconds"
 	case OptionKeepLast:
 		return "keep_last"
+	case OptionMostDeltas:
+		return "most_deltas"
 	case OptionServedTables:
 		return "served_tables"
 	case OptionServedCollection:

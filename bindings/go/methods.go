@@ -1850,6 +1850,28 @@ func (c *Checkpoint) Commit(ctx context.Context, step int) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_commit(c.raw(), int64(step), control) })
 }
 
+// CommitDelta is shardrec_checkpoint_commit_delta.
+//
+// Writes a delta: of tables the rows, with their optimizer states, that have changed since the last commit of this
+// handle ([Collection.Mark] says what has); layers, DDP parameters and tensors whole. It is a checkpoint as any
+// other: it becomes the newest at once, on all ranks, or is not there; open, load, verify and scorers take it, and read
+// the whole checkpoint that it is a change of, and all deltas in between, with their checksums. KEEP_LAST leaves
+// those where a checkpoint that stays is a change of them.
+// The commit is whole where this handle does not know the changes: in the first call of this function, in the first one
+// behind open or a load, where other collections have been added since, and behind MOST_DELTAS deltas; commit and
+// commit_begin write a whole one, which later deltas are changes of. From the first call on a mark of each
+// collection notes the changes (memory: [Collection.Mark]), until the handle is destroyed or a load.
+// out_delta: 1 where changes alone were written, else 0; the same on all ranks. All else, and errors: as
+// [Checkpoint.Commit]; also [ErrNotFound] (the last commit is not in the directory any more: commit writes a whole
+// one). Since 0.2.
+func (c *Checkpoint) CommitDelta(ctx context.Context, step int) (bool, error) {
+	var outDelta int32
+	err := controlled(ctx, func(control *capi.Handle) error {
+		return capi.Checkpoint_commit_delta(c.raw(), int64(step), control, &outDelta)
+	})
+	return outDelta != 0, err
+}
+
 // CommitBegin is shardrec_checkpoint_commit_begin.
 //
 // Begins a commit whose files a thread of the library writes while the caller goes on;
@@ -1895,10 +1917,10 @@ func (c *Checkpoint) CommitWait(timeoutMs int) (bool, error) {
 // part in its run: commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
 // commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective,
 // blocking (setup deadline). After an error the checkpoint that was open before stays open.
-// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrNotFound] (no checkpoint, no such step),
-// [ErrCorruptData], [ErrUnsupported] (of a later release), [ErrIoError] (also: a rank sees other files than rank
-// 0), [ErrDisagreement] (ranks name different directories), [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout],
-// [ErrAborted]. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrNotFound] (no checkpoint, no such step; what a delta is a
+// change of is not there), [ErrCorruptData] (also: what a delta is a change of is another checkpoint), [ErrUnsupported] (of a
+// later release), [ErrIoError] (also: a rank sees other files than rank 0), [ErrDisagreement] (ranks name different
+// directories), [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Checkpoint) Open(step int) error {
 	return capi.Checkpoint_open(c.raw(), int64(step))
 }
@@ -2001,7 +2023,8 @@ func (c *Checkpoint) Load(ctx context.Context) error {
 //	"tables[].new_rows"           integer: of the table behind them, which have stayed as they were
 //	"tables[].dropped_rows"       integer: of the checkpoint behind them, for which the table has no place
 //	"tables[].dtype", "tables[].from_dtype"                     text
-//	"tables[].saturated"          integer: numbers that were beyond float16's range
+//	"tables[].saturated"          integer: numbers that were beyond float16's range, of a whole checkpoint and of each
+//	                              of its deltas that was read
 //	"tables[].state"              text: "loaded", "reset", "kept"; "none": the optimizer has none
 //	"layers[].name", "layers[].from"                            text
 //	"parameters[]"                as "layers[]": sets of DDP
@@ -2074,6 +2097,9 @@ func (c *Checkpoint) Verify(ctx context.Context) error {
 //	"directory"                   text: path of the checkpoint
 //	"format"                      integer: of the checkpoint's files (impl/checkpoint/FORMAT.md)
 //	"step", "ranks"               integer: its step; how many ranks wrote it
+//	"base.directory"              optional text: of a delta, the directory beside it that it is a change of
+//	"base.step", "base.commit"    optional integer: of that one
+//	"base.deltas"                 optional integer: how many deltas, this one included, follow the whole checkpoint
 //	"collections[].name"          text
 //	"collections[].step"          integer: updates
 //	"collections[].tables[].name"                           text
@@ -2082,6 +2108,8 @@ func (c *Checkpoint) Verify(ctx context.Context) error {
 //	"boxes[].collection", "boxes[].table"                   text
 //	"boxes[].part"                text: "weights", or "state/" and the name of an optimizer's state
 //	"boxes[].row", "boxes[].rows", "boxes[].col", "boxes[].cols"        integer: its cells
+//	"boxes[].changed_rows"        optional integer: of a delta, how many of the rows it has
+//	"boxes[].row_bytes"           optional integer: of a delta, bytes of a row
 //	"boxes[].dtype", "boxes[].file"                         text
 //	"boxes[].bytes"               integer
 //	"boxes[].checksums"           array of texts
@@ -2114,6 +2142,7 @@ func (c *Checkpoint) ContentsJSON() (string, error) {
 //	"checkpoints[].directory"     text: its name below the directory; "" for one that is the directory
 //	"checkpoints[].bytes"         integer: of its files
 //	"checkpoints[].commit"        integer: number of the commit in its run
+//	"checkpoints[].base"          optional integer: of a delta, the commit that it is a change of
 //
 // Reads manifests only; what is no checkpoint is left out.
 // Any thread. Errors: [ErrInvalidArgument], [ErrNotFound] (no such directory), [ErrIoError], [ErrOutOfMemory]. Since 0.1.
@@ -2152,7 +2181,11 @@ func OpenScorer(ctx context.Context, directory string, step int, options *Scorer
 //
 // Serves another checkpoint of the directory from now on: step as [OpenScorer]. Where that is
 // the one that is open, it stays. Both are in memory until calls that began with the one before
-// have returned, which this call waits for. Its tables must have the same names, dims, and features
+// have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
+// between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
+// none of them reads the checkpoint before, then they are written into the tables; memory and time are in
+// proportion to them. INT8 rows are quantised anew where they have changed. A delta is read whole where tables that are
+// MAPPED have changed. Its tables must have the same names, dims, and features
 // as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
 // After an error the one before is served on. ctx: as [OpenScorer]. out_step: the step that
 // is served now. Blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy] (another refresh), and

@@ -928,6 +928,14 @@ func (o *CheckpointOptions) KeepLast(value int64) *CheckpointOptions {
 	return o
 }
 
+// MostDeltas sets MOST_DELTAS: in [0, 1000]: deltas that follow a whole checkpoint before
+// shardrec_checkpoint_commit_delta writes a whole one again, which those that stay (KEEP_LAST) no longer
+// need; default 100. Since 0.2.
+func (o *CheckpointOptions) MostDeltas(value int64) *CheckpointOptions {
+	o.set(OptionMostDeltas, value)
+	return o
+}
+
 // ScorerOptions are options of a scorer. Unset ones, and all of nil, have their defaults.
 type ScorerOptions struct{ settings }
 

@@ -102,7 +102,8 @@ shardrec_status shardrec_checkpoint_create(shardrec_comm* comm, const char* dire
     }
     const Options values = read_options(options, SHARDREC_OPTIONS_CHECKPOINT);
     create(out, std::make_shared<CheckpointObject>(use->membership, std::move(path),
-                                                   values.i64(SHARDREC_OPTION_KEEP_LAST)));
+                                                   values.i64(SHARDREC_OPTION_KEEP_LAST),
+                                                   values.i64(SHARDREC_OPTION_MOST_DELTAS)));
   });
 }
 
@@ -161,6 +162,20 @@ shardrec_status shardrec_checkpoint_commit(shardrec_checkpoint* checkpoint, int6
     collective("commit", checkpoint, [&](CheckpointObject& object) {
       std::optional<Entered> added;
       object.session.commit(step, [&] { return enter_added(object, control, added); });
+    });
+  });
+}
+
+shardrec_status shardrec_checkpoint_commit_delta(shardrec_checkpoint* checkpoint, int64_t step,
+                                                 shardrec_control* control, int32_t* out_delta) {
+  return guard([&] {
+    collective("commit_delta", checkpoint, [&](CheckpointObject& object) {
+      std::optional<Entered> added;
+      const bool delta = object.session.commit_delta(step, [&] {
+        require_out(out_delta, "out_delta");
+        return enter_added(object, control, added);
+      });
+      *out_delta = delta ? 1 : 0;
     });
   });
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "checkpoint/format/manifest.h"
 #include "comm/engine_list.h"
 #include "comm/rendezvous/net/interfaces.h"
 #include "comm/rendezvous/protocol/limits.h"
@@ -370,6 +371,8 @@ constexpr std::array kRows = {
     real(KEY(SILENCE_SECONDS), kRendezvous, "a number in [0.1, 3600]", is_silence,
          comm::rendezvous::kSilenceSeconds),
     integer(KEY(KEEP_LAST), kCheckpoint, "an integer, 0 or more,", 0, INT64_MAX, 0),
+    integer(KEY(MOST_DELTAS), kCheckpoint, "an integer in [0, 1000]", 0, checkpoint::kMostDeltas,
+            100),
     choice(KEY(SERVED_TABLES), kScorer, kChoicesIn<kServedTables>, SHARDREC_SERVED_TABLES_MEMORY),
     text(KEY(SERVED_COLLECTION), kScorer, kAnyText, any_text, ""),
     text(KEY(BOTTOM_LAYERS), kScorer, kAnyText, any_text, ""),

@@ -1,24 +1,23 @@
 #include "serving/load_tables.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "checkpoint/read/match.h"
-#include "compute/cpu/kernels/dispatch.h"
-#include "compute/kernels.h"
 #include "core/error.h"
+#include "serving/row_encoder.h"
+#include "serving/staged_rows.h"
 
 namespace shardrec::serving {
 namespace {
 
 using checkpoint::ManifestTensor;
 
-bool is_served(const ManifestTensor& tensor, int32_t collection) {
+bool is_weights(const ManifestTensor& tensor, int32_t collection) {
   return tensor.collection == collection && tensor.part == checkpoint::TablePart::kWeights;
 }
 
@@ -89,30 +88,25 @@ class TableReader {
   }
 
   ServedTable coded(const plan::Table& table, std::span<const ManifestTensor* const> boxes) {
-    ServedTable served = describe(table);
-    served.coded = true;
-    const size_t stride = static_cast<size_t>(table.dim) + sizeof(compute::RowScale);
-    served.memory = compute::cpu_memory()->allocate_zeros(static_cast<size_t>(table.rows) * stride);
-    served.slices = {
-        {.col = 0,
-         .cols = table.dim,
-         .ranges = {{.data = served.memory->data, .stride = static_cast<int64_t>(stride)}}}};
-    const auto encode = [&](int64_t row, int64_t rows, const std::byte* from) {
-      encode_rows(from, served.element, row, rows, table,
-                  served.memory->data + static_cast<size_t>(row) * stride);
-    };
-    if (std::all_of(boxes.begin(), boxes.end(),
-                    [&](const ManifestTensor* box) { return box->cells.cols == table.dim; })) {
-      for (const ManifestTensor* box : boxes) {
-        for_each_chunk(*box, [&](int64_t row, int64_t rows, std::span<const std::byte> chunk) {
-          encode(row, rows, chunk.data());
-        });
-      }
-      return served;
-    }
     // The range of a row is known when all its columns are there.
-    const ServedTable whole = in_memory(table, boxes);
-    encode(0, table.rows, whole.memory->data);
+    if (!std::all_of(boxes.begin(), boxes.end(),
+                     [&](const ManifestTensor* box) { return box->cells.cols == table.dim; })) {
+      return coded(table, in_memory(table, boxes));
+    }
+    RowEncoder encoder(table);
+    ServedTable served = describe_coded(table, encoder);
+    for (const ManifestTensor* box : boxes) {
+      for_each_chunk(*box, [&](int64_t row, int64_t rows, std::span<const std::byte> chunk) {
+        encode_rows(encoder, chunk.data(), row, rows, served);
+      });
+    }
+    return served;
+  }
+
+  static ServedTable coded(const plan::Table& table, const ServedTable& elements) {
+    RowEncoder encoder(table);
+    ServedTable served = describe_coded(table, encoder);
+    encode_rows(encoder, elements.memory->data, 0, table.rows, served);
     return served;
   }
 
@@ -151,35 +145,25 @@ class TableReader {
     return file->bytes().data() + box.stored.offset;
   }
 
-  // Rows [first, first + rows) of the table.
-  void encode_rows(const std::byte* from, compute::Element element, int64_t first, int64_t rows,
-                   const plan::Table& table, std::byte* to) {
-    const compute::Kernels& kernels = compute::cpu_kernels();
-    const int64_t dim = table.dim;
-    const auto columns = static_cast<size_t>(dim);
-    floats_.resize(columns);
-    codes_.resize(columns);
-    for (int64_t row = 0; row < rows; ++row) {
-      kernels.widen(from, element, floats_.data(), dim);
-      const compute::RowScale scale = kernels.quantize(floats_.data(), codes_.data(), dim);
-      if (std::isnan(scale.scale)) refuse_wide(table, first + row);
-      std::memcpy(to, codes_.data(), columns);
-      std::memcpy(to + columns, &scale, sizeof scale);
-      from += columns * compute::element_bytes(element);
-      to += columns + sizeof scale;
-    }
+  static ServedTable describe_coded(const plan::Table& table, const RowEncoder& encoder) {
+    ServedTable served = describe(table);
+    served.coded = true;
+    const size_t stride = encoder.row_bytes();
+    served.memory = compute::cpu_memory()->allocate_zeros(static_cast<size_t>(table.rows) * stride);
+    served.slices = {
+        {.col = 0,
+         .cols = table.dim,
+         .ranges = {{.data = served.memory->data, .stride = static_cast<int64_t>(stride)}}}};
+    return served;
   }
 
-  // Throws UNSUPPORTED where the row that has no scale is finite; others are NaN when they are looked up.
-  void refuse_wide(const plan::Table& table, int64_t row) const {
-    if (!std::all_of(floats_.begin(), floats_.end(), [](float x) { return std::isfinite(x); }))
-      return;
-    core::fail(
-        SHARDREC_UNSUPPORTED,
-        core::sentence("row ", row, " of table \"", table.name,
-                       "\" spans a range that is no finite float32: it cannot be served in 8 "
-                       "bits (option SERVED_TABLES)"),
-        {.position = row, .table = table.name});
+  // Rows [first, first + rows) of the table.
+  static void encode_rows(RowEncoder& encoder, const std::byte* from, int64_t first, int64_t rows,
+                          const ServedTable& to) {
+    const size_t bytes = static_cast<size_t>(to.dim) * compute::element_bytes(to.element);
+    for (int64_t row = first; row < first + rows; ++row, from += bytes) {
+      encoder.encode(from, row, to.memory->data + static_cast<size_t>(row) * encoder.row_bytes());
+    }
   }
 
   const checkpoint::Opened& opened_;
@@ -188,8 +172,6 @@ class TableReader {
   checkpoint::Files files_;
   compute::Buffer buffer_{compute::cpu_memory()};
   std::map<int32_t, std::shared_ptr<core::MappedFile>> maps_;  // by file
-  std::vector<float> floats_;
-  std::vector<uint8_t> codes_;
 };
 
 // The tables that the checkpoint's model names are in the checkpoint, or it was not written so.
@@ -210,37 +192,59 @@ checkpoint::MatchedCollection match_own(const checkpoint::Opened& opened, int32_
 
 }  // namespace
 
-int64_t bytes_of_tables(const checkpoint::Manifest& manifest, int32_t collection) {
-  int64_t bytes = 0;
-  for (const ManifestTensor& tensor : manifest.tensors) {
-    if (is_served(tensor, collection)) bytes += bytes_of(tensor);
+int64_t bytes_of_tables(const checkpoint::Opened& opened, int32_t collection) {
+  int64_t bytes = bytes_of_changes(opened.deltas(), collection);
+  for (const ManifestTensor& tensor : opened.whole().manifest.tensors) {
+    if (is_weights(tensor, collection)) bytes += bytes_of(tensor);
   }
   return bytes;
+}
+
+std::optional<std::vector<ServedTable>> stage_tables(
+    const checkpoint::Opened& opened, std::span<const checkpoint::Opened* const> deltas,
+    int32_t collection, const plan::Model& model, const std::vector<ServedTable>& now,
+    core::Control* control, core::Environment& environment) {
+  const checkpoint::MatchedCollection matched = match_own(opened, collection, model);
+  DeltaReader changes(deltas, collection, control, environment);
+  std::vector<ServedTable> tables = now;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const int32_t saved = matched.tables[t].saved;
+    if (now[t].memory == nullptr && changes.changes(saved)) return std::nullopt;
+    const auto staged = changes.stage(saved, model.tables[t], now[t]);
+    if (!staged.complete) return std::nullopt;
+    tables[t].staged = staged.rows;
+    tables[t].out_of_range = model.tables[t].out_of_range;
+  }
+  return tables;
 }
 
 std::vector<ServedTable> load_tables(const checkpoint::Opened& opened, int32_t collection,
                                      const plan::Model& model, shardrec_served_tables kind,
                                      core::Control* control, core::Environment& environment) {
   const checkpoint::MatchedCollection matched = match_own(opened, collection, model);
-  TableReader reader(opened, control, environment);
+  const checkpoint::Opened& whole = opened.whole();
+  const std::vector<const checkpoint::Opened*> deltas = opened.deltas();
+  TableReader reader(whole, control, environment);
+  DeltaReader changes(deltas, collection, control, environment);
   std::vector<ServedTable> tables;
   for (size_t t = 0; t < model.tables.size(); ++t) {
+    const plan::Table& table = model.tables[t];
+    const int32_t saved = matched.tables[t].saved;
     std::vector<const ManifestTensor*> boxes;
-    for (const ManifestTensor& tensor : opened.manifest.tensors) {
-      if (is_served(tensor, collection) && tensor.table == matched.tables[t].saved) {
-        boxes.push_back(&tensor);
-      }
+    for (const ManifestTensor& tensor : whole.manifest.tensors) {
+      if (is_weights(tensor, collection) && tensor.table == saved) boxes.push_back(&tensor);
     }
-    switch (kind) {
-      case SHARDREC_SERVED_TABLES_MAPPED:
-        tables.push_back(reader.mapped(model.tables[t], boxes));
-        break;
-      case SHARDREC_SERVED_TABLES_INT8:
-        tables.push_back(reader.coded(model.tables[t], boxes));
-        break;
-      default:
-        tables.push_back(reader.in_memory(model.tables[t], boxes));
+    if (kind == SHARDREC_SERVED_TABLES_MAPPED && !changes.changes(saved)) {
+      tables.push_back(reader.mapped(table, boxes));
+      continue;
     }
+    if (kind == SHARDREC_SERVED_TABLES_INT8 && !changes.changes(saved)) {
+      tables.push_back(reader.coded(table, boxes));
+      continue;
+    }
+    ServedTable& served = tables.emplace_back(reader.in_memory(table, boxes));
+    if (const auto staged = changes.stage(saved, table, served).rows) staged->write_to(served);
+    if (kind == SHARDREC_SERVED_TABLES_INT8) served = TableReader::coded(table, served);
   }
   return tables;
 }

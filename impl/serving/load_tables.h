@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "checkpoint/read/files.h"
@@ -12,11 +14,19 @@
 
 namespace shardrec::serving {
 
-// Bytes that load_tables() reads: the weights of one collection.
-int64_t bytes_of_tables(const checkpoint::Manifest& manifest, int32_t collection);
+// Bytes that load_tables() reads: the weights of one collection, and of a delta the rows that have changed.
+int64_t bytes_of_tables(const checkpoint::Opened& opened, int32_t collection);
 
-// By table of the model, which is the collection's own. control may be null. Throws CORRUPT_DATA,
-// IO_ERROR, CANCELLED, OUT_OF_MEMORY.
+// By table of the model, which is the collection's own. Of a delta, tables in which rows have changed are in memory
+// also where kind is MAPPED. control may be null. Throws CORRUPT_DATA, IO_ERROR, CANCELLED, OUT_OF_MEMORY.
+// The tables of `now` with the rows that deltas behind it have changed staged beside them (ServedTable::staged), in the
+// same memory. None where they cannot be served so: tables that are mapped, and rows in 8 bits of which only some
+// columns have changed.
+std::optional<std::vector<ServedTable>> stage_tables(
+    const checkpoint::Opened& opened, std::span<const checkpoint::Opened* const> deltas,
+    int32_t collection, const plan::Model& model, const std::vector<ServedTable>& now,
+    core::Control* control, core::Environment& environment);
+
 std::vector<ServedTable> load_tables(const checkpoint::Opened& opened, int32_t collection,
                                      const plan::Model& model, shardrec_served_tables kind,
                                      core::Control* control, core::Environment& environment);

@@ -1,6 +1,8 @@
 #include "serving/scorer.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "checkpoint/store/store.h"
 #include "compute/non_finite.h"
@@ -11,12 +13,15 @@
 namespace shardrec::serving {
 namespace {
 
-// The checkpoint of a step, read whole; null: it is the one that is served now.
+// The checkpoint of a step, or what it changes of the one that is served now; null: it is that one.
 std::unique_ptr<const Version> load_step(const std::string& directory, const Settings& settings,
                                          core::Control* control, const Version* now,
                                          core::Environment& environment) {
   const checkpoint::Opened opened = checkpoint::open_directory(directory, environment);
-  if (now != nullptr && now->is(opened)) return nullptr;
+  if (now != nullptr) {
+    if (now->is(opened)) return nullptr;
+    if (auto next = stage_version(opened, settings, *now, control, environment)) return next;
+  }
   auto next = load_version(opened, settings, control, environment);
   if (now != nullptr) require_same_shape(*now, *next);
   return next;
@@ -77,7 +82,19 @@ int64_t Scorer::refresh(int64_t step, core::Control* control) {
     if (next == nullptr) return use.version().step;
   }
   const int64_t served = next->step;
+  // Rows that have changed are read beside the tables until nobody reads the version before, and are then written
+  // into the tables, where the last version reads them: each has all rows of one step.
+  const bool staged = std::ranges::any_of(
+      next->tables, [](const ServedTable& table) { return table.staged != nullptr; });
+  if (!staged) {
+    workspaces_.exchange(std::move(next));
+    return served;
+  }
+  std::unique_ptr<const Version> last = without_staged(*next);
+  const std::vector<ServedTable> tables = next->tables;
   workspaces_.exchange(std::move(next));
+  write_staged(tables);
+  workspaces_.exchange(std::move(last));
   return served;
 }
 

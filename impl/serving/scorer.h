@@ -40,6 +40,7 @@ class Scorer {
                   const shardrec_tensor* out) const;
 
  private:
+  // now null: there is none yet. Null: the checkpoint is the one that is served now.
   std::unique_ptr<const Version> open(int64_t step, core::Control* control,
                                       const Version* now) const;
   void require_finite(const core::Matrix& dense) const;

@@ -28,6 +28,10 @@ struct ColumnSlice {
   std::vector<RowRange> ranges;
 };
 
+// Rows of a table that have changed: where they are read in place of the table's memory.
+class StagedRows;
+
+// Copies share what the slices point into.
 struct ServedTable {
   int64_t rows = 0;
   int64_t dim = 0;
@@ -36,8 +40,11 @@ struct ServedTable {
   bool coded = false;               // rows as compute::PooledLookup::coded has them; one slice
   std::vector<ColumnSlice> slices;  // they tile [0, dim), ascending
 
+  // Null: all rows are where the slices say. Else there is one slice, of one range.
+  std::shared_ptr<const StagedRows> staged = nullptr;
+
   // What the slices point into.
-  std::unique_ptr<compute::Allocation> memory;
+  std::shared_ptr<compute::Allocation> memory;
   std::vector<std::shared_ptr<core::MappedFile>> files;
 };
 

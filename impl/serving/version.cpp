@@ -10,6 +10,7 @@
 #include "checkpoint/read/saved.h"
 #include "core/error.h"
 #include "serving/load_tables.h"
+#include "serving/staged_rows.h"
 
 namespace shardrec::serving {
 namespace {
@@ -61,20 +62,59 @@ void choose_dense(const checkpoint::Opened& opened, const Settings& settings, Ve
     return;
   }
   try {
-    version.dense = std::make_unique<DenseHalf>(Stack(opened, bottom), Stack(opened, top),
+    version.dense = std::make_shared<DenseHalf>(Stack(opened, bottom), Stack(opened, top),
                                                 pooled_columns(version.model, version.outputs));
   } catch (const core::Error& error) {
     if (named || error.status() != SHARDREC_INVALID_ARGUMENT) throw;
     version.why_no_scores = error.sentence();
     return;
   }
+  if (version.gemm != nullptr) return;
   try {
     const auto processors = static_cast<int>(std::thread::hardware_concurrency());
-    version.gemm = std::make_unique<dense::GemmRoom>(std::max(1, processors));
+    version.gemm = std::make_shared<dense::GemmRoom>(std::max(1, processors));
   } catch (const core::Error& error) {
     if (error.status() != SHARDREC_UNSUPPORTED) throw;
     version.why_no_scores = error.sentence();
   }
+}
+
+// All but the tables, and the bytes of the dense half that are still to be read.
+// gemm: of a version before, or null.
+std::unique_ptr<Version> describe_version(const checkpoint::Opened& opened, int32_t collection,
+                                          const Settings& settings,
+                                          std::shared_ptr<dense::GemmRoom> gemm) {
+  auto version = std::make_unique<Version>();
+  version->gemm = std::move(gemm);
+  version->directory = opened.directory;
+  version->run = opened.manifest.run;
+  version->commit = opened.manifest.commit;
+  version->step = opened.manifest.step;
+  version->checksum = opened.checksum;
+  version->model = checkpoint::saved_model(
+      opened, opened.manifest.collections[static_cast<size_t>(collection)].name);
+  version->outputs = plan::output_layout(version->model);
+  choose_dense(opened, settings, *version);
+  return version;
+}
+
+int64_t dense_bytes(const Version& version) {
+  return version.dense == nullptr ? 0 : version.dense->bytes();
+}
+
+// The deltas behind a version in the chain of a checkpoint; none where it is not there.
+std::vector<const checkpoint::Opened*> deltas_since(const checkpoint::Opened& opened,
+                                                    const Version& now) {
+  std::vector<const checkpoint::Opened*> since;
+  for (const checkpoint::Opened* each = &opened; each != nullptr; each = each->base.get()) {
+    if (now.run == each->manifest.run && now.commit == each->manifest.commit &&
+        now.checksum == each->checksum) {
+      std::ranges::reverse(since);
+      return since;
+    }
+    since.push_back(each);
+  }
+  return {};
 }
 
 }  // namespace
@@ -82,24 +122,45 @@ void choose_dense(const checkpoint::Opened& opened, const Settings& settings, Ve
 std::unique_ptr<Version> load_version(const checkpoint::Opened& opened, const Settings& settings,
                                       core::Control* control, core::Environment& environment) {
   const int32_t collection = choose_collection(opened, settings.collection);
-  const checkpoint::ManifestCollection& saved =
-      opened.manifest.collections[static_cast<size_t>(collection)];
-  auto version = std::make_unique<Version>();
-  version->directory = opened.directory;
-  version->run = opened.manifest.run;
-  version->commit = opened.manifest.commit;
-  version->step = opened.manifest.step;
-  version->model = checkpoint::saved_model(opened, saved.name);
-  version->outputs = plan::output_layout(version->model);
-  choose_dense(opened, settings, *version);
+  auto version = describe_version(opened, collection, settings, nullptr);
   if (control != nullptr) {
-    control->start(bytes_of_tables(opened.manifest, collection) +
-                   (version->dense == nullptr ? 0 : version->dense->bytes()));
+    control->start(bytes_of_tables(opened, collection) + dense_bytes(*version));
   }
   version->tables =
       load_tables(opened, collection, version->model, settings.tables, control, environment);
   if (version->dense != nullptr) version->dense->read(opened, control, environment);
   return version;
+}
+
+std::unique_ptr<Version> stage_version(const checkpoint::Opened& opened, const Settings& settings,
+                                       const Version& now, core::Control* control,
+                                       core::Environment& environment) {
+  const auto deltas = deltas_since(opened, now);
+  if (deltas.empty()) return nullptr;
+  const int32_t collection = choose_collection(opened, settings.collection);
+  auto version = describe_version(opened, collection, settings, now.gemm);
+  require_same_shape(now, *version);
+  if (control != nullptr) {
+    control->start(bytes_of_changes(deltas, collection) + dense_bytes(*version));
+  }
+  auto tables =
+      stage_tables(opened, deltas, collection, version->model, now.tables, control, environment);
+  if (!tables) return nullptr;
+  version->tables = std::move(*tables);
+  if (version->dense != nullptr) version->dense->read(opened, control, environment);
+  return version;
+}
+
+std::unique_ptr<const Version> without_staged(const Version& staged) {
+  auto version = std::make_unique<Version>(staged);
+  for (ServedTable& table : version->tables) table.staged.reset();
+  return version;
+}
+
+void write_staged(const std::vector<ServedTable>& tables) noexcept {
+  for (const ServedTable& table : tables) {
+    if (table.staged != nullptr) table.staged->write_to(table);
+  }
 }
 
 void require_same_shape(const Version& now, const Version& next) {

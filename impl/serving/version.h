@@ -29,11 +29,12 @@ struct Version {
   std::string run;
   int64_t commit = 0;
   int64_t step = 0;
+  uint64_t checksum = 0;  // of its manifest
   plan::Model model;
   plan::OutputLayout outputs;
   std::vector<ServedTable> tables;        // by table of the model
-  std::unique_ptr<DenseHalf> dense;       // null: none that fits
-  std::unique_ptr<dense::GemmRoom> gemm;  // null: no plug-in
+  std::shared_ptr<DenseHalf> dense;       // null: none that fits
+  std::shared_ptr<dense::GemmRoom> gemm;  // null: no plug-in
   std::string why_no_scores;              // where either is null
 
   // The feature of an output that is not 0.
@@ -48,13 +49,24 @@ struct Version {
   }
   bool is(const checkpoint::Opened& opened) const {
     return directory == opened.directory && run == opened.manifest.run &&
-           commit == opened.manifest.commit && step == opened.manifest.step;
+           commit == opened.manifest.commit && step == opened.manifest.step &&
+           checksum == opened.checksum;
   }
 };
 
 // Errors: shardrec_scorer_open's.
 std::unique_ptr<Version> load_version(const checkpoint::Opened& opened, const Settings& settings,
                                       core::Control* control, core::Environment& environment);
+
+// Of a delta whose chain has `now`: the tables of `now` with the rows that have changed since staged beside them, in the
+// same memory, and all else as load_version() has it. Null: it is no such delta, or is to be read whole.
+std::unique_ptr<Version> stage_version(const checkpoint::Opened& opened, const Settings& settings,
+                                       const Version& now, core::Control* control,
+                                       core::Environment& environment);
+// The same with all rows in the tables' memory; write_staged() writes them there, when nobody reads a version without
+// these rows staged any more.
+std::unique_ptr<const Version> without_staged(const Version& staged);
+void write_staged(const std::vector<ServedTable>& tables) noexcept;
 
 // Throws INVALID_ARGUMENT where `next` cannot take the place of `now`: what callers know of the model
 // (features, dims, columns of the dense half) would not be so any more.

@@ -8,6 +8,7 @@
 #include "compute/bags.h"
 #include "core/error.h"
 #include "embedding/batch/verdict.h"
+#include "serving/staged_rows.h"
 
 namespace shardrec::serving {
 namespace {
@@ -121,14 +122,20 @@ Workspace::Kept Workspace::keep(const ServedTable& table, int32_t feature, bool 
   return {.ids = {ids, true}, .weights = weights, .lengths = lengths, .count = left};
 }
 
-// Where rows do not lie side by side, ids are counted in elements from the first range on.
+// Where rows do not lie side by side, ids are counted in elements (of coded rows in bytes) from the first range on.
 compute::Ids Workspace::as_offsets(const ServedTable& table, const ColumnSlice& slice,
                                    const Kept& kept) {
   int64_t* const offsets = offsets_.resize_as<int64_t>(static_cast<size_t>(kept.count)).data();
-  const auto bytes = static_cast<int64_t>(compute::element_bytes(table.element));
+  const auto bytes =
+      table.coded ? int64_t{1} : static_cast<int64_t>(compute::element_bytes(table.element));
   const std::byte* const base = slice.ranges.front().data;
   for (int64_t i = 0; i < kept.count; ++i) {
     const int64_t id = id_at(kept.ids, i);
+    if (table.staged != nullptr && table.staged->has(id)) {
+      offsets[i] =
+          (std::bit_cast<intptr_t>(table.staged->at(id)) - std::bit_cast<intptr_t>(base)) / bytes;
+      continue;
+    }
     const RowRange& range = *std::prev(
         std::upper_bound(slice.ranges.begin(), slice.ranges.end(), id,
                          [](int64_t row, const RowRange& each) { return row < each.first; }));
@@ -152,8 +159,10 @@ void Workspace::look_up(const ServedTable& table, const Kept& kept, int64_t item
                          : std::accumulate(kept.lengths + first, kept.lengths + last, 0U);
     chunk_ids_[static_cast<size_t>(chunk) + 1] = chunk_ids_[static_cast<size_t>(chunk)] + ids;
   }
+  // Room for offsets is there before a refresh by deltas needs it.
+  (void)offsets_.resize_as<int64_t>(static_cast<size_t>(kept.count));
   for (const ColumnSlice& slice : table.slices) {
-    const bool one = slice.ranges.size() == 1;
+    const bool one = slice.ranges.size() == 1 && table.staged == nullptr;
     blocks_.assign(1,
                    {.table = {.data = slice.ranges.front().data,
                               .element = table.element,

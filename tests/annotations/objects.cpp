@@ -109,6 +109,14 @@ void Objects::good(const char* name, shardrec_collection*& out) {
     good(name, model);
     good(name, plan);
     EXPECT_OK(shardrec_collection_create(comm, nullptr, model, plan, nullptr, collection_.out()));
+    if (in("shardrec_collection_changed_rows") || in("shardrec_collection_release_mark")) {
+      int64_t mark = 0;
+      EXPECT_OK(shardrec_collection_mark(collection_, &mark));
+      shardrec_tensor row{};
+      EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 1, kDim, &row));
+      EXPECT_OK(
+          shardrec_collection_write_range(collection_, 0, SHARDREC_TABLE_WEIGHTS, 0, 1, &row));
+    }
   }
   out = collection_;
 }
@@ -270,7 +278,9 @@ void Objects::good(const char* name, const shardrec_tensor*& out) {
   };
   shardrec_tensor& tensor = tensors_.emplace_back();
   if (in("shardrec_collection_")) {
-    if (is == "ids") {
+    if (is == "rows") {
+      tensor = vector_of(numbers(int64_t{7}), SHARDREC_INT64, 1);
+    } else if (is == "ids") {
       tensor = vector_of(numbers(int64_t{0}), SHARDREC_INT64, 0);
     } else {
       EXPECT_OK(shardrec_tensor_matrix(reals(), SHARDREC_FLOAT32, 0, kDim, &tensor));
@@ -329,6 +339,8 @@ void Objects::good(const char* name, const char*& out) {
 
 int64_t Objects::number(const char* name) const {
   static const std::map<std::string, int64_t, std::less<>> others = {
+      {"shardrec_collection_changed_rows.mark", 1},
+      {"shardrec_collection_release_mark.mark", 1},
       {"shardrec_interaction_create.dim", 1},
       {"shardrec_local_create.ranks", 1},
       {"shardrec_local_create.ranks_per_node", 1},

@@ -200,8 +200,9 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_AVERAGE), 0);
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_BROADCAST), 0);
   shardrec::CheckpointOptions checkpoint;
-  checkpoint.keep_last(9);
+  checkpoint.keep_last(9).most_deltas(8);
   EXPECT_EQ(checkpoint.i64(SHARDREC_OPTION_KEEP_LAST), 9);
+  EXPECT_EQ(checkpoint.i64(SHARDREC_OPTION_MOST_DELTAS), 8);
   shardrec::ScorerOptions scorer;
   scorer.tables("int8").collection("c").layers("below", "above").logits(true).non_finite("error");
   EXPECT_EQ(scorer.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_ERROR);
@@ -510,7 +511,8 @@ TEST(Hpp, WhatMayNotBeThereIsEmpty) {
     shardrec::Checkpoint checkpoint(comm, directory);
     EXPECT_FALSE(checkpoint.try_open());
     checkpoint.set_tensor("note", std::string("abc"));
-    checkpoint.commit(1);
+    EXPECT_FALSE(checkpoint.commit_delta(0));
+    EXPECT_TRUE(checkpoint.commit_delta(1));
     ASSERT_TRUE(checkpoint.try_open());
     EXPECT_FALSE(checkpoint.find_model("tables"));
     EXPECT_FALSE(checkpoint.find_tensor_info("other"));

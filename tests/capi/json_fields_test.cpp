@@ -119,7 +119,8 @@ TEST(JsonFields, OfWhatRanksHaveDone) {
     shardrec::Checkpoint checkpoint(comm, directory.path());
     add_all(checkpoint, job);
     checkpoint.set_tensor("x", std::vector<float>{1, 2});
-    checkpoint.commit(1);
+    checkpoint.commit_delta(0);
+    checkpoint.commit_delta(1);
     checkpoint.open();
     if (rank != 0) return comm.barrier();
     expect_listed(checkpoint.contents_json(), "checkpoint.h", "checkpoint_contents_json");

@@ -49,6 +49,10 @@ TEST(ADiskThatFails, InACommitOfThreads) {
 TEST(ADiskThatFails, InACommitOfProcesses) {
   expect_kept("commits", {4, 2}, Ranks::kProcesses, {Fault::kIoError}, {0, 1}, 11);
 }
+TEST(ADiskThatFails, InADeltaOfThreads) {
+  expect_kept("deltas", {2, 2}, Ranks::kThreads, {Fault::kIoError}, {0}, 7);
+  expect_kept("deltas", {2, 2}, Ranks::kThreads, {Fault::kNoSpace, Fault::kDeadDisk}, {0}, 17);
+}
 TEST(ADiskThatFails, InALoadOfThreads) {
   expect_kept("loads", {2, 2}, Ranks::kThreads, kReading, {0}, 3);
 }
@@ -58,6 +62,9 @@ TEST(ADiskThatFails, InALoadOfProcesses) {
 
 TEST(DISABLED_ADiskThatFails, InACommitOfThreads) {
   expect_kept("commits", {2, 2}, Ranks::kThreads, kWriting, {0});
+}
+TEST(DISABLED_ADiskThatFails, InADeltaOfThreads) {
+  expect_kept("deltas", {2, 2}, Ranks::kThreads, kWriting, {0});
 }
 TEST(DISABLED_ADiskThatFails, InACommitOfAMeshOfThreads) {
   expect_kept("commits", {4, 2}, Ranks::kThreads, kWriting, {0});

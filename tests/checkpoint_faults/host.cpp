@@ -9,9 +9,11 @@
 //   commit   goes on from the newest checkpoint by one step and commits it, under the fault. Prints
 //            the commit's status and the number of calls. Exit code 0: committed; 3: an error.
 //   background  the same with a commit in the background, during which a step is taken.
+//   delta    the same with a delta, behind a whole commit without a fault.
 //   commits  a commit for each AT-th call that a commit makes, with the fault at that call: each
 //            succeeds or leaves the checkpoint before as the newest. Exit code 0: all was as
 //            promised.
+//   deltas   the same with commits two of three of which are deltas.
 //   loads    the same for loading.
 #include <cstdio>
 #include <cstdlib>
@@ -73,6 +75,7 @@ Outcome under_fault(Comm& comm, const Work& work, long at, const std::function<v
 int commit_once(Comm& comm, const Work& work) {
   Training training(comm, work.shape, work.root, work.keep);
   training.resume();
+  if (work.name == "delta") training.commit_delta();  // whole: the changes since are known
   training.train();
   comm.barrier();
   const bool victim = comm.rank() == work.victim;
@@ -83,6 +86,8 @@ int commit_once(Comm& comm, const Work& work) {
       [&] {
         if (work.name == "background") {
           training.commit_while_training();
+        } else if (work.name == "delta") {
+          training.commit_delta();
         } else {
           training.commit();
         }
@@ -115,6 +120,7 @@ void check_newest(Training& other, const Work& work, long at, const Outcome& out
   good_digest = digest;
 }
 
+// Every third one is whole; the others are deltas, which stay with what they are changes of.
 void commit_at_each_call(Comm& comm, const Work& work) {
   Training training(comm, work.shape, work.root, work.keep);
   Training other(comm, work.shape, work.root, work.keep);
@@ -125,7 +131,9 @@ void commit_at_each_call(Comm& comm, const Work& work) {
   for (long at = 1;; at += work.at) {
     training.train();
     const uint64_t digest = training.digest();
-    const Outcome outcome = under_fault(comm, work, at, [&] { training.commit(); });
+    const bool delta = work.name == "deltas" && at % 3 != 0;
+    const Outcome outcome =
+        under_fault(comm, work, at, [&] { delta ? training.commit_delta() : training.commit(); });
     if (!outcome.same) broken(work, at, "ranks got different statuses");
     if (outcome.status != SHARDREC_OK && outcome.status != SHARDREC_IO_ERROR) {
       broken(work, at, "status " + std::to_string(outcome.status) + ": " + outcome.sentence);
@@ -136,7 +144,7 @@ void commit_at_each_call(Comm& comm, const Work& work) {
     if (outcome.struck) {
       // Works again with the disk, and removes what a dead one did not let go.
       training.train();
-      training.commit();
+      work.name == "deltas" ? training.commit_delta() : training.commit();
       good = training.steps();
       good_digest = training.digest();
       continue;
@@ -178,8 +186,9 @@ void load_at_each_call(Comm& comm, const Work& work) {
 }
 
 int run(Comm& comm, const Work& work) {
-  if (work.name == "commit" || work.name == "background") return commit_once(comm, work);
-  if (work.name == "commits") {
+  if (work.name == "commit" || work.name == "background" || work.name == "delta")
+    return commit_once(comm, work);
+  if (work.name == "commits" || work.name == "deltas") {
     commit_at_each_call(comm, work);
   } else if (work.name == "loads") {
     load_at_each_call(comm, work);

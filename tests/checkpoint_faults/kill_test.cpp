@@ -91,6 +91,16 @@ TEST(AKilledCommit, OfFourProcesses) {
 TEST(AKilledCommit, OfAMeshOfProcesses) {
   kill_at_each_call({.shape = {4, 2}, .ranks = Ranks::kProcesses, .stride = 23, .victims = {0, 1}});
 }
+TEST(AKilledCommit, OfADeltaOfTwoThreads) {
+  kill_at_each_call({.shape = {2, 2}, .stride = 3, .work = "delta"});
+}
+TEST(AKilledCommit, OfADeltaOfAMeshOfProcesses) {
+  kill_at_each_call({.shape = {4, 2},
+                     .ranks = Ranks::kProcesses,
+                     .stride = 23,
+                     .victims = {0, 1},
+                     .work = "delta"});
+}
 TEST(AKilledCommit, InTheBackgroundOfTwoThreads) {
   kill_at_each_call({.shape = {2, 2}, .stride = 3, .work = "background"});
 }
@@ -104,6 +114,9 @@ TEST(AKilledCommit, InTheBackgroundOfAMeshOfProcesses) {
 
 TEST(DISABLED_AKilledCommit, InTheBackgroundOfTwoThreads) {
   kill_at_each_call({.shape = {2, 2}, .work = "background"});
+}
+TEST(DISABLED_AKilledCommit, OfADeltaOfTwoThreads) {
+  kill_at_each_call({.shape = {2, 2}, .work = "delta"});
 }
 TEST(DISABLED_AKilledCommit, OfTwoThreads) { kill_at_each_call({.shape = {2, 2}}); }
 TEST(DISABLED_AKilledCommit, OfTwoThreadsAfterEachCall) {

@@ -155,6 +155,11 @@ void Training::commit() {
   checkpoint_->commit(steps_);
 }
 
+void Training::commit_delta() {
+  checkpoint_->set_tensor("position", std::vector<int64_t>{steps_, 100 + comm_.rank()});
+  checkpoint_->commit_delta(steps_);
+}
+
 void Training::commit_while_training() {
   checkpoint_->set_tensor("position", std::vector<int64_t>{steps_, 100 + comm_.rank()});
   checkpoint_->commit_begin(steps_);

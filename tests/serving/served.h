@@ -131,6 +131,8 @@ struct Trained {
   shardrec_out_of_range policy = SHARDREC_OUT_OF_RANGE_ERROR;
   std::vector<int64_t> steps = {1};  // a commit at each, after a step of training
   Layers layers = Layers::kLinear;
+  int64_t samples = 16;  // of a step
+  bool deltas = false;   // commits behind the first one are deltas
 };
 
 inline void train(const std::string& directory, const Trained& job) {
@@ -145,7 +147,7 @@ inline void train(const std::string& directory, const Trained& job) {
     checkpoint.add("bottom", net.bottom);
     checkpoint.add("top", net.top);
     for (const int64_t step : job.steps) {
-      const ServedBatch batch = random_batch(static_cast<uint64_t>(100 * step + rank), 16);
+      const ServedBatch batch = random_batch(static_cast<uint64_t>(100 * step + rank), job.samples);
       std::vector<float> pooled(static_cast<size_t>(batch.size * kWidth));
       std::vector<float> rows(static_cast<size_t>(batch.sequence_ids * kDim));
       lookup.begin(batch.size, batch.values, batch.lengths);
@@ -163,7 +165,11 @@ inline void train(const std::string& directory, const Trained& job) {
           }
         }
       }
-      checkpoint.commit(step);
+      if (job.deltas) {
+        EXPECT_EQ(checkpoint.commit_delta(step), step != job.steps.front());
+      } else {
+        checkpoint.commit(step);
+      }
     }
   });
 }

@@ -113,6 +113,22 @@ shardrec_checkpoint_set_tensor(shardrec_checkpoint *checkpoint, const char *name
 SHARDREC_API shardrec_status shardrec_checkpoint_commit(
     shardrec_checkpoint *checkpoint, int64_t step, SHARDREC_NULLABLE shardrec_control *control);
 
+/* Writes a delta: of tables the rows, with their optimizer states, that have changed since the last commit of this
+ * handle (shardrec_collection_mark says what has); layers, DDP parameters and tensors whole. It is a checkpoint as any
+ * other: it becomes the newest at once, on all ranks, or is not there; open, load, verify and scorers take it, and read
+ * the whole checkpoint that it is a change of, and all deltas in between, with their checksums. KEEP_LAST leaves
+ * those where a checkpoint that stays is a change of them.
+ * The commit is whole where this handle does not know the changes: in the first call of this function, in the first one
+ * behind open or a load, where other collections have been added since, and behind MOST_DELTAS deltas; commit and
+ * commit_begin write a whole one, which later deltas are changes of. From the first call on a mark of each
+ * collection notes the changes (memory: shardrec_collection_mark), until the handle is destroyed or a load.
+ * out_delta: 1 where changes alone were written, else 0; the same on all ranks. All else, and errors: as
+ * shardrec_checkpoint_commit; also NOT_FOUND (the last commit is not in the directory any more: commit writes a whole
+ * one). Since 0.2. */
+SHARDREC_API shardrec_status shardrec_checkpoint_commit_delta(
+    shardrec_checkpoint *checkpoint, int64_t step, SHARDREC_NULLABLE shardrec_control *control,
+    SHARDREC_FLAG int32_t *out_delta);
+
 /* Begins a commit whose files a thread of the library writes while the caller goes on;
  * shardrec_checkpoint_commit_wait ends it. They are, byte for byte, those that shardrec_checkpoint_commit
  * would have written in place of this call. Layers, parameters and tensors are copied here; rows of tables
@@ -149,10 +165,10 @@ SHARDREC_API shardrec_status shardrec_checkpoint_commit_wait(shardrec_checkpoint
  * part in its run: commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
  * commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective,
  * blocking (setup deadline). After an error the checkpoint that was open before stays open.
- * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
- * CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
- * 0), DISAGREEMENT (ranks name different directories), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT,
- * ABORTED. Since 0.1. */
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step; what a delta is a
+ * change of is not there), CORRUPT_DATA (also: what a delta is a change of is another checkpoint), UNSUPPORTED (of a
+ * later release), IO_ERROR (also: a rank sees other files than rank 0), DISAGREEMENT (ranks name different
+ * directories), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_open(shardrec_checkpoint *checkpoint,
                                                       int64_t step);
 
@@ -234,7 +250,8 @@ SHARDREC_API shardrec_status shardrec_checkpoint_load(shardrec_checkpoint *check
  *   "tables[].new_rows"           integer: of the table behind them, which have stayed as they were
  *   "tables[].dropped_rows"       integer: of the checkpoint behind them, for which the table has no place
  *   "tables[].dtype", "tables[].from_dtype"                     text
- *   "tables[].saturated"          integer: numbers that were beyond float16's range
+ *   "tables[].saturated"          integer: numbers that were beyond float16's range, of a whole checkpoint and of each
+ *                                 of its deltas that was read
  *   "tables[].state"              text: "loaded", "reset", "kept"; "none": the optimizer has none
  *   "layers[].name", "layers[].from"                            text
  *   "parameters[]"                as "layers[]": sets of DDP
@@ -302,6 +319,9 @@ SHARDREC_API shardrec_status shardrec_checkpoint_verify(
  *   "directory"                   text: path of the checkpoint
  *   "format"                      integer: of the checkpoint's files (impl/checkpoint/FORMAT.md)
  *   "step", "ranks"               integer: its step; how many ranks wrote it
+ *   "base.directory"              optional text: of a delta, the directory beside it that it is a change of
+ *   "base.step", "base.commit"    optional integer: of that one
+ *   "base.deltas"                 optional integer: how many deltas, this one included, follow the whole checkpoint
  *   "collections[].name"          text
  *   "collections[].step"          integer: updates
  *   "collections[].tables[].name"                           text
@@ -310,6 +330,8 @@ SHARDREC_API shardrec_status shardrec_checkpoint_verify(
  *   "boxes[].collection", "boxes[].table"                   text
  *   "boxes[].part"                text: "weights", or "state/" and the name of an optimizer's state
  *   "boxes[].row", "boxes[].rows", "boxes[].col", "boxes[].cols"        integer: its cells
+ *   "boxes[].changed_rows"        optional integer: of a delta, how many of the rows it has
+ *   "boxes[].row_bytes"           optional integer: of a delta, bytes of a row
  *   "boxes[].dtype", "boxes[].file"                         text
  *   "boxes[].bytes"               integer
  *   "boxes[].checksums"           array of texts
@@ -335,6 +357,7 @@ SHARDREC_API shardrec_status shardrec_checkpoint_contents_json(shardrec_checkpoi
  *   "checkpoints[].directory"     text: its name below the directory; "" for one that is the directory
  *   "checkpoints[].bytes"         integer: of its files
  *   "checkpoints[].commit"        integer: number of the commit in its run
+ *   "checkpoints[].base"          optional integer: of a delta, the commit that it is a change of
  * Reads manifests only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free.
  * Any thread. Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_list_json(const char *directory, char **out_text);

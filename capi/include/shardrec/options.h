@@ -456,6 +456,10 @@ typedef enum shardrec_option {
   /* Checkpoint. */
   SHARDREC_OPTION_KEEP_LAST = 1100, /* i64, >= 0: checkpoints of the run that stay after a commit, the
                                        new one included; 0 (default): all */
+  SHARDREC_OPTION_MOST_DELTAS = 1101, /* i64 in [0, 1000]: deltas that follow a whole checkpoint before
+                                         shardrec_checkpoint_commit_delta writes a whole one again, which
+                                         those that stay (KEEP_LAST) no longer need; default 100.
+                                         Since 0.2 */
   /* Scorer. */
   SHARDREC_OPTION_SERVED_TABLES = 1200,     /* i64, shardrec_served_tables; default MEMORY */
   SHARDREC_OPTION_SERVED_COLLECTION = 1201, /* text, name of a collection in the checkpoint; empty

@@ -9,7 +9,9 @@
  * Every call is answered from one checkpoint as a whole, the one that was open when it began.
  *
  * Tables lie in memory, in the checkpoint's files (MAPPED: processes that serve the same checkpoint
- * share the pages), or in memory in 8 bits per element (INT8), as the option SERVED_TABLES says.
+ * share the pages), or in memory in 8 bits per element (INT8), as the option SERVED_TABLES says. Of a delta
+ * (shardrec_checkpoint_commit_delta) the whole checkpoint behind it is served with the rows that its deltas have
+ * changed; tables with such rows are in memory then, also where MAPPED is asked for.
  *
  * The dense half, where the checkpoint has one, is a DLRM's: two stacks of layers, named by the options
  * BOTTOM_LAYERS and TOP_LAYERS, around a dot interaction (layers.h), whose vectors are the bottom stack's
@@ -71,7 +73,11 @@ SHARDREC_API void shardrec_scorer_destroy(SHARDREC_NULLABLE shardrec_scorer **sc
 
 /* Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
  * the one that is open, it stays. Both are in memory until calls that began with the one before
- * have returned, which this call waits for. Its tables must have the same names, dims, and features
+ * have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
+ * between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
+ * none of them reads the checkpoint before, then they are written into the tables; memory and time are in
+ * proportion to them. INT8 rows are quantised anew where they have changed. A delta is read whole where tables that are
+ * MAPPED have changed. Its tables must have the same names, dims, and features
  * as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
  * After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
  * is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and

@@ -24,9 +24,9 @@ struct Added {
 
 struct CheckpointObject {
   CheckpointObject(const std::shared_ptr<Membership>& its_membership, std::string directory,
-                   int64_t keep)
+                   int64_t keep, int64_t most_deltas)
       : membership(its_membership),
-        session(membership->communicator(), std::move(directory), keep) {}
+        session(membership->communicator(), std::move(directory), keep, most_deltas) {}
 
   std::shared_ptr<Membership> membership;
   checkpoint::Session session;

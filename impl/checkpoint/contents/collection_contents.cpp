@@ -32,6 +32,28 @@ std::vector<BoxTensor> boxes_of(embedding::Collection& collection, embedding::Pi
   return boxes;
 }
 
+// The boxes are those of stored_pieces(), in its order.
+void list_changes(embedding::Collection& collection, const embedding::RowMark& mark,
+                  CollectionContents& contents) {
+  const auto pieces = embedding::stored_pieces(collection.layout(), collection.shards(),
+                                               embedding::PieceUse::kSave);
+  std::vector<int32_t> list_of(collection.shards().size(), kAllRows);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    int32_t& list = list_of[pieces[i].shard];
+    if (list == kAllRows) {
+      list = static_cast<int32_t>(contents.lists.size());
+      const auto bits = mark.of(pieces[i].shard);
+      contents.lists.push_back({.table = pieces[i].table,
+                                .row = pieces[i].cells.row,
+                                .rows = pieces[i].cells.rows,
+                                .col = pieces[i].cells.col,
+                                .bits = bits,
+                                .count = compute::count_row_bits(bits)});
+    }
+    contents.boxes[i].list = list;
+  }
+}
+
 CollectionContents contents_of(training::Tables& tables, const std::string& name) {
   embedding::Collection& collection = tables.collection();
   CollectionContents contents{.name = name,
@@ -56,6 +78,13 @@ CollectionContents contents_to_save(training::Tables& tables, const std::string&
   const bool writes = tables.writes_rows();
   CollectionContents contents = contents_of(tables, name);
   if (writes) contents.boxes = boxes_of(tables.collection(), embedding::PieceUse::kSave);
+  return contents;
+}
+
+CollectionContents changes_to_save(training::Tables& tables, const std::string& name,
+                                   const embedding::RowMark& mark) {
+  CollectionContents contents = contents_to_save(tables, name);
+  if (!contents.boxes.empty()) list_changes(tables.collection(), mark, contents);
   return contents;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct Group {
 // not_one_model: why a load of a part of its tables would not leave them one model: an earlier load has
 // left them filled in part, or replicas differ; empty where neither is so.
 // loaded: set by a load, before it changes anything: does it fill any of it?
+// lists: of a delta, the rows that its boxes save.
 struct CollectionContents {
   std::string name;
   const plan::Model* model = nullptr;
@@ -38,6 +40,7 @@ struct CollectionContents {
   std::vector<BoxTensor> boxes;
   std::string not_one_model = {};
   bool loaded = true;
+  std::vector<ChangedList> lists = {};
 };
 
 // Host tensors are this rank's own; all others are the same on every rank, and rank 0 writes them.
@@ -49,9 +52,11 @@ struct ItemContents {
   bool loaded = true;  // as of a collection
 };
 
+// base: of a delta, what it is a change of; rank 0's counts.
 struct Contents {
   std::vector<CollectionContents> collections;
   std::vector<ItemContents> items;
+  std::optional<ManifestBase> base = {};
 };
 
 // The model's tables as a manifest describes them, in the model's order.

@@ -1,5 +1,6 @@
 #include "checkpoint/contents/gathering.h"
 
+#include <algorithm>
 #include <iterator>
 #include <span>
 
@@ -19,15 +20,45 @@ void Gathering::add(const std::string& name, dense::Ddp& parameters) {
   parameters_.emplace_back(name, DdpState(parameters));
 }
 
-Contents Gathering::to_save(const HostTensors& tensors) const {
+template <class ContentsOf>
+Contents Gathering::contents_with(const HostTensors& tensors, ContentsOf contents_of) const {
   require_any(!tensors.empty());
   Contents contents;
-  for (const auto& [name, tables] : tables_) {
-    contents.collections.push_back(contents_to_save(*tables, name));
+  for (size_t c = 0; const auto& [name, tables] : tables_) {
+    contents.collections.push_back(contents_of(c++, name, *tables));
   }
   add_dense(contents, false);
   for (ItemContents& item : tensors.items()) contents.items.push_back(std::move(item));
   return contents;
+}
+
+Contents Gathering::to_save(const HostTensors& tensors) const {
+  return contents_with(tensors, [](size_t, const std::string& name, training::Tables& tables) {
+    return contents_to_save(tables, name);
+  });
+}
+
+Contents Gathering::changes_to_save(const HostTensors& tensors,
+                                    std::span<const MarkedTables> since) const {
+  return contents_with(tensors, [&](size_t c, const std::string& name, training::Tables& tables) {
+    return checkpoint::changes_to_save(tables, name, *since[c].mark);
+  });
+}
+
+std::vector<MarkedTables> Gathering::mark() const {
+  std::vector<MarkedTables> marked;
+  for (const auto& [name, tables] : tables_) {
+    marked.push_back({.name = name,
+                      .collection = tables->shared_collection(),
+                      .mark = tables->collection().mark_rows()});
+  }
+  return marked;
+}
+
+bool Gathering::is_of(std::span<const MarkedTables> marked) const noexcept {
+  return std::ranges::equal(tables_, marked, [](const auto& added, const MarkedTables& each) {
+    return added.first == each.name && added.second->shared_collection() == each.collection.lock();
+  });
 }
 
 std::unique_ptr<Frozen> Gathering::freeze(Contents& contents) const {

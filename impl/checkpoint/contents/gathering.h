@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +19,16 @@
 #include "checkpoint/contents/layers.h"
 #include "dense/ddp/ddp.h"
 #include "dense/layers/mlp.h"
+#include "embedding/collection.h"
 
 namespace shardrec::checkpoint {
+
+// The rows of a collection that change after a commit.
+struct MarkedTables {
+  std::string name;
+  std::weak_ptr<embedding::Collection> collection;
+  std::shared_ptr<const embedding::RowMark> mark;
+};
 
 class Gathering {
  public:
@@ -31,6 +40,14 @@ class Gathering {
   // added, then the host tensors by name. Throws INVALID_STATE where there is none of all that, and
   // what contents_to_save() does.
   Contents to_save(const HostTensors& tensors) const;
+  // What a delta writes: of the collections the rows that have changed since the marks, of all else what to_save()
+  // has. The marks are of what was added.
+  Contents changes_to_save(const HostTensors& tensors, std::span<const MarkedTables> since) const;
+  // Marks for the changes that come from now on; marks that were made before know of those until now. Throws what
+  // embedding::Collection::mark_rows() does.
+  std::vector<MarkedTables> mark() const;
+  // Are the marks of the collections that were added, under the same names?
+  bool is_of(std::span<const MarkedTables> marked) const noexcept;
   // Makes such contents independent of what was added: it may change while they are written, as long as the
   // result is there. Throws what Frozen::add() does. bytes_to_freeze(): what that takes of the host's memory.
   std::unique_ptr<Frozen> freeze(Contents& contents) const;
@@ -52,6 +69,8 @@ class Gathering {
   };
 
   void require_any(bool others) const;
+  template <class ContentsOf>
+  Contents contents_with(const HostTensors& tensors, ContentsOf contents_of) const;
   void add_dense(Contents& contents, bool to_load) const;
 
   std::vector<std::pair<std::string, training::Tables*>> tables_;

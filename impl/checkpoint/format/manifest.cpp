@@ -60,6 +60,7 @@ void check_files(const Manifest& manifest, const std::string& path) {
   const auto add = [&](const Stored& stored, int64_t bytes) {
     ranges[static_cast<size_t>(stored.file)].push_back({stored.offset, bytes, &stored.name});
   };
+  for (const ManifestList& list : manifest.lists) add(list.stored, bytes_of(list));
   for (const ManifestTensor& tensor : manifest.tensors) add(tensor.stored, bytes_of(tensor));
   for (const ManifestItem& item : manifest.items) {
     for (const ManifestDense& tensor : item.tensors) add(tensor.stored, bytes_of(tensor));

@@ -1,7 +1,8 @@
 // manifest.json: what a checkpoint holds and where. Written last, so that a directory with a
 // manifest is a whole checkpoint. It ends with a checksum of itself, and readers check it down to
 // the last cell: every part of every table is tiled exactly once by the boxes of the tensors, and
-// every byte of every file belongs to its header or to one tensor. The format: FORMAT.md.
+// every byte of every file belongs to its header or to one tensor. The manifest of a delta names the
+// checkpoint that it is a change of, and its tensors hold the rows that have changed. The format: FORMAT.md.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +60,31 @@ struct Stored {
   bool operator==(const Stored&) const = default;
 };
 
+// Rows of a table that have changed, as the tensors of a delta have them: int64, ascending, those of [row, row + rows)
+// of the table, in chunks of rows_per_chunk(kRowNumberBytes).
+struct ManifestList {
+  int32_t collection = 0;  // index in Manifest::collections
+  int32_t table = 0;       // index in its tables
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t count = 0;
+  Stored stored = {};
+  std::vector<uint64_t> checksums = {};
+
+  bool operator==(const ManifestList&) const = default;
+};
+inline constexpr int64_t kRowNumberBytes = 8;
+
+// The rows of a list, in its order.
+struct ListedRows {
+  int32_t list = 0;  // index in Manifest::lists
+  int64_t count = 0;
+
+  bool operator==(const ListedRows&) const = default;
+};
+
 // A box of a table in one file: little-endian, [rows, cols], or [rows] for a state of one value per
-// row.
+// row. In a delta only rows of it that have changed.
 struct ManifestTensor {
   int32_t collection = 0;  // index in Manifest::collections
   int32_t table = 0;       // index in its tables
@@ -72,7 +96,9 @@ struct ManifestTensor {
   // of the whole tensor.
   int64_t chunk_rows = 0;
   std::vector<uint64_t> checksums = {};
+  std::optional<ListedRows> listed = {};  // of a delta
 
+  int64_t stored_rows() const { return listed ? listed->count : cells.rows; }
   bool operator==(const ManifestTensor&) const = default;
 };
 
@@ -102,8 +128,21 @@ struct ManifestItem {
   bool operator==(const ManifestItem&) const = default;
 };
 
+// What a delta is a change of: a checkpoint of the same run and root, whole or a delta itself.
+struct ManifestBase {
+  std::string directory;  // its name below the root
+  int64_t step = 0;
+  int64_t commit = 0;
+  uint64_t checksum = 0;  // of its manifest
+  int32_t deltas = 1;     // from the whole checkpoint to this one, which counts
+
+  bool operator==(const ManifestBase&) const = default;
+};
+// So many deltas follow a whole checkpoint at most.
+inline constexpr int32_t kMostDeltas = 1000;
+
 struct Manifest {
-  int format = 2;
+  int format = 2;      // 3 of a delta
   std::string run;     // names the run that wrote it; empty of none (tables alone of release 0.1)
   int64_t commit = 0;  // numbers the commits of a run
   int64_t step = 0;    // of the host's
@@ -112,6 +151,8 @@ struct Manifest {
   std::vector<ManifestItem> items;
   std::vector<ManifestFile> files;
   std::vector<ManifestTensor> tensors;
+  std::optional<ManifestBase> base = {};  // of a delta, as the next
+  std::vector<ManifestList> lists = {};
 
   const ManifestTable& table_of(const ManifestTensor& tensor) const {
     return collections[static_cast<size_t>(tensor.collection)]
@@ -125,11 +166,14 @@ struct Manifest {
 };
 
 inline int64_t bytes_of(const ManifestTensor& tensor) {
-  return tensor.cells.rows * tensor.layout.row_bytes(tensor.cells.cols);
+  return tensor.stored_rows() * tensor.layout.row_bytes(tensor.cells.cols);
 }
+inline int64_t bytes_of(const ManifestList& list) { return list.count * kRowNumberBytes; }
 int64_t bytes_of(const ManifestDense& tensor);
 
 std::string manifest_to_text(const Manifest& manifest);
+// The checksum with which such a text ends.
+uint64_t manifest_checksum(std::string_view text);
 
 // Throws CORRUPT_DATA (UNSUPPORTED for a format, dtype or optimizer of a later release), path in
 // the parts. Checks form, ranges and names, not the tiling.

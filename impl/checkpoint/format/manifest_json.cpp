@@ -1,4 +1,4 @@
-// Reading and writing of manifest.json, formats 1 (reading only) and 2.
+// Reading of manifest.json, formats 1, 2 and 3.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "checkpoint/format/manifest.h"
+#include "checkpoint/format/manifest_words.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json.h"
@@ -19,22 +20,16 @@ namespace {
 using core::fail;
 using core::JsonDocument;
 using core::JsonValue;
-using core::JsonWriter;
 using core::sentence;
 
-constexpr std::array<std::string_view, 2> kFormats = {"shardrec-checkpoint-1",
-                                                      "shardrec-checkpoint-2"};
 constexpr int64_t kMostRows = int64_t{1} << 40;
 constexpr int64_t kMostDim = 65536;
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 constexpr int64_t kMostElements = int64_t{1} << 58;  // bytes of them fit 63 bits
-// The last member: a checksum of everything in front of it.
-constexpr std::string_view kChecksumStart = ",\n\"checksum\": \"";
 constexpr std::string_view kChecksumEnd = "\"\n}";
 constexpr size_t kHexDigits = 16;
 // Manifests have long keys; what has more values is none, and would take many times its size.
 constexpr size_t kLeastBytesPerValue = 6;
-constexpr std::array<const char*, 3> kItemKinds = {"layers", "parameters", "host_tensor"};
 
 uint64_t read_hex(const JsonValue& json) {
   const std::string& text = json.text();
@@ -96,21 +91,27 @@ class Reader {
   Manifest read() {
     const JsonValue root = document_.root();
     const JsonValue format = root.at("format");
-    const auto known = std::find(kFormats.begin(), kFormats.end(), format.text());
-    if (known == kFormats.end()) {
+    const auto known = std::find(kManifestFormats.begin(), kManifestFormats.end(), format.text());
+    if (known == kManifestFormats.end()) {
       fail(SHARDREC_UNSUPPORTED,
            sentence("the manifest ", path_, " has the format \"", format.text(),
-                    "\"; this release reads \"", kFormats[0], "\" and \"", kFormats[1], "\""),
+                    "\"; this release reads \"", kManifestFormats[0], "\", \"", kManifestFormats[1],
+                    "\" and \"", kManifestFormats[2], "\""),
            {.path = path_});
     }
-    manifest_.format = 1 + static_cast<int>(known - kFormats.begin());
+    manifest_.format = 1 + static_cast<int>(known - kManifestFormats.begin());
     if (manifest_.format == 1) {
       root.expect_keys({"format", "step", "tables", "files", "tensors", "checksum"});
       manifest_.collections.emplace_back();
       read_tables(root.at("tables"), manifest_.collections.front());
     } else {
-      root.expect_keys({"format", "run", "commit", "step", "ranks", "collections", "items", "files",
-                        "tensors", "checksum"});
+      if (manifest_.format == 2) {
+        root.expect_keys({"format", "run", "commit", "step", "ranks", "collections", "items",
+                          "files", "tensors", "checksum"});
+      } else {
+        root.expect_keys({"format", "run", "commit", "step", "base", "ranks", "collections",
+                          "items", "files", "lists", "tensors", "checksum"});
+      }
       manifest_.run = root.at("run").text();
       manifest_.commit = root.at("commit").integer(0, INT64_MAX);
       manifest_.ranks = static_cast<int32_t>(root.at("ranks").integer(1, kMostRanks));
@@ -119,7 +120,11 @@ class Reader {
     manifest_.step = root.at("step").integer(0, INT64_MAX);
     if (manifest_.format == 1) manifest_.collections.front().step = manifest_.step;
     read_files(root.at("files"));
-    if (manifest_.format == 2) read_items(root.at("items"));
+    if (manifest_.format == 3) {
+      read_base(root.at("base"));
+      read_lists(root.at("lists"));
+    }
+    if (manifest_.format != 1) read_items(root.at("items"));
     read_tensors(root.at("tensors"));
     return std::move(manifest_);
   }
@@ -214,11 +219,58 @@ class Reader {
   Stored read_stored(const JsonValue& json) {
     Stored stored{.file = look_up(file_of_, json.at("file"), "file"),
                   .name = json.at("tensor").text()};
-    if (manifest_.format == 2) stored.offset = json.at("offset").integer(0, INT64_MAX);
+    if (manifest_.format != 1) stored.offset = json.at("offset").integer(0, INT64_MAX);
     if (!seen_.insert(sentence(stored.file, "/", stored.name)).second) {
       json.at("tensor").fail("tensor \"" + stored.name + "\" of one file stands there twice");
     }
     return stored;
+  }
+
+  void read_base(const JsonValue& json) {
+    json.expect_keys({"directory", "step", "commit", "checksum", "deltas"});
+    const JsonValue directory = json.at("directory");
+    if (!plain_name(directory.text())) {
+      directory.fail("a directory below the same root is expected, not \"" + directory.text() +
+                     "\"");
+    }
+    manifest_.base = {.directory = directory.text(),
+                      .step = json.at("step").integer(0, INT64_MAX),
+                      .commit = json.at("commit").integer(1, manifest_.commit - 1),
+                      .checksum = read_hex(json.at("checksum")),
+                      .deltas = static_cast<int32_t>(json.at("deltas").integer(1, kMostDeltas))};
+  }
+
+  void read_lists(const JsonValue& json) {
+    manifest_.lists.reserve(static_cast<size_t>(json.array_size()));
+    for (auto item = json.first(); item; item = item->next()) {
+      item->expect_keys(
+          {"collection", "table", "row", "rows", "count", "file", "tensor", "offset", "checksums"});
+      ManifestList list;
+      list.collection = read_collection(*item);
+      const auto c = static_cast<size_t>(list.collection);
+      list.table = look_up(table_of_[c], item->at("table"), "table");
+      const int64_t rows = manifest_.collections[c].tables[static_cast<size_t>(list.table)].rows;
+      list.row = item->at("row").integer(0, rows - 1);
+      list.rows = item->at("rows").integer(1, rows - list.row);
+      list.count = item->at("count").integer(0, list.rows);
+      list.stored = read_stored(*item);
+      read_checksums(item->at("checksums"), list.count, rows_per_chunk(kRowNumberBytes),
+                     list.checksums);
+      manifest_.lists.push_back(std::move(list));
+    }
+  }
+
+  int32_t read_collection(const JsonValue& json) const {
+    return static_cast<int32_t>(
+        json.at("collection").integer(0, std::ssize(manifest_.collections) - 1));
+  }
+
+  static void read_checksums(const JsonValue& json, int64_t rows, int64_t chunk_rows,
+                             std::vector<uint64_t>& out) {
+    const int64_t chunks = (rows + chunk_rows - 1) / chunk_rows;
+    if (json.array_size() != chunks) json.fail(sentence(chunks, " are expected"));
+    out.reserve(static_cast<size_t>(chunks));
+    for (auto sum = json.first(); sum; sum = sum->next()) out.push_back(read_hex(*sum));
   }
 
   void read_items(const JsonValue& json) {
@@ -286,10 +338,14 @@ class Reader {
       json.expect_keys({"table", "part", "row", "rows", "col", "cols", "dtype", "file", "tensor",
                         "bytes", "checksum"});
     } else {
-      json.expect_keys({"collection", "table", "part", "row", "rows", "col", "cols", "dtype",
-                        "file", "tensor", "offset", "bytes", "chunk_rows", "checksums"});
-      tensor.collection = static_cast<int32_t>(
-          json.at("collection").integer(0, std::ssize(manifest_.collections) - 1));
+      if (manifest_.format == 2) {
+        json.expect_keys({"collection", "table", "part", "row", "rows", "col", "cols", "dtype",
+                          "file", "tensor", "offset", "bytes", "chunk_rows", "checksums"});
+      } else {
+        json.expect_keys({"collection", "table", "part", "row", "rows", "col", "cols", "dtype",
+                          "list", "file", "tensor", "offset", "bytes", "chunk_rows", "checksums"});
+      }
+      tensor.collection = read_collection(json);
     }
     const auto c = static_cast<size_t>(tensor.collection);
     tensor.table = look_up(table_of_[c], json.at("table"), "table");
@@ -303,6 +359,7 @@ class Reader {
     if (read_table_dtype(json.at("dtype")) != tensor.layout.dtype) {
       json.at("dtype").fail(sentence("the part is ", plan::name_of(tensor.layout.dtype)));
     }
+    if (manifest_.format == 3) tensor.listed = read_listed(json.at("list"), tensor);
     tensor.stored = read_stored(json);
     (void)json.at("bytes").integer(bytes_of(tensor), bytes_of(tensor));
     if (manifest_.format == 1) {
@@ -312,14 +369,19 @@ class Reader {
     }
     tensor.chunk_rows = rows_per_chunk(tensor.layout.row_bytes(tensor.cells.cols));
     (void)json.at("chunk_rows").integer(tensor.chunk_rows, tensor.chunk_rows);
-    const JsonValue checksums = json.at("checksums");
-    const int64_t chunks = (tensor.cells.rows + tensor.chunk_rows - 1) / tensor.chunk_rows;
-    if (checksums.array_size() != chunks) checksums.fail(sentence(chunks, " are expected"));
-    tensor.checksums.reserve(static_cast<size_t>(chunks));
-    for (auto sum = checksums.first(); sum; sum = sum->next()) {
-      tensor.checksums.push_back(read_hex(*sum));
-    }
+    read_checksums(json.at("checksums"), tensor.stored_rows(), tensor.chunk_rows, tensor.checksums);
     return tensor;
+  }
+
+  // Of the rows of the box, and of no others.
+  ListedRows read_listed(const JsonValue& json, const ManifestTensor& tensor) const {
+    const int64_t index = json.integer(0, std::ssize(manifest_.lists) - 1);
+    const ManifestList& list = manifest_.lists[static_cast<size_t>(index)];
+    if (list.collection != tensor.collection || list.table != tensor.table ||
+        list.row != tensor.cells.row || list.rows != tensor.cells.rows) {
+      json.fail(sentence("list ", index, " is of other rows than the box"));
+    }
+    return {.list = static_cast<int32_t>(index), .count = list.count};
   }
 
   static TablePart read_part(const JsonValue& json, const ManifestTable& table) {
@@ -340,111 +402,10 @@ class Reader {
   std::unordered_set<std::string> seen_;
 };
 
-void write_table(JsonWriter& json, const ManifestTable& table) {
-  json.begin_object();
-  json.key("name").text(table.name);
-  json.key("rows").integer(table.rows);
-  json.key("dim").integer(table.dim);
-  json.key("dtype").text(plan::name_of(table.dtype));
-  json.key("optimizer").text(plan::name_of(table.optimizer));
-  json.key("row_statistics").text(plan::name_of(table.row_statistics));
-  if (table.learning_rate) json.key("learning_rate").number(*table.learning_rate);
-  if (table.frozen) json.key("frozen").boolean(true);
-  json.end_object();
-}
-
-void write_stored(JsonWriter& json, const Manifest& manifest, const Stored& stored) {
-  json.key("file").text(manifest.file_of(stored).name);
-  json.key("tensor").text(stored.name);
-  json.key("offset").integer(stored.offset);
-}
-
-void write_item(JsonWriter& json, const Manifest& manifest, const ManifestItem& item) {
-  json.begin_object();
-  json.key("kind").text(kItemKinds[static_cast<size_t>(item.kind)]);
-  json.key("name").text(item.name);
-  json.key("rank").integer(item.rank);
-  json.key("description").text(item.description);
-  json.key("tensors").begin_array(JsonWriter::Style::kLines);
-  for (const ManifestDense& tensor : item.tensors) {
-    json.begin_object();
-    json.key("name").text(tensor.name);
-    json.key("dtype").text(plan::name_of(tensor.dtype));
-    json.key("shape").begin_array();
-    for (const int64_t size : tensor.shape) json.integer(size);
-    json.end_array();
-    write_stored(json, manifest, tensor.stored);
-    json.key("checksum").text(core::to_hex(tensor.checksum));
-    json.end_object();
-  }
-  json.end_array();
-  json.end_object();
-}
-
-void write_tensor(JsonWriter& json, const Manifest& manifest, const ManifestTensor& tensor) {
-  const ManifestTable& table = manifest.table_of(tensor);
-  json.begin_object();
-  json.key("collection").integer(tensor.collection);
-  json.key("table").text(table.name);
-  json.key("part").text(name_of(table.optimizer, tensor.part));
-  json.key("row").integer(tensor.cells.row);
-  json.key("rows").integer(tensor.cells.rows);
-  json.key("col").integer(tensor.cells.col);
-  json.key("cols").integer(tensor.cells.cols);
-  json.key("dtype").text(plan::name_of(tensor.layout.dtype));
-  write_stored(json, manifest, tensor.stored);
-  json.key("bytes").integer(bytes_of(tensor));
-  json.key("chunk_rows").integer(tensor.chunk_rows);
-  json.key("checksums").begin_array();
-  for (const uint64_t sum : tensor.checksums) json.text(core::to_hex(sum));
-  json.end_array();
-  json.end_object();
-}
-
 }  // namespace
 
-std::string manifest_to_text(const Manifest& manifest) {
-  using Style = JsonWriter::Style;
-  JsonWriter json;
-  json.begin_object(Style::kLines);
-  json.key("format").text(kFormats[1]);
-  json.key("run").text(manifest.run);
-  json.key("commit").integer(manifest.commit);
-  json.key("step").integer(manifest.step);
-  json.key("ranks").integer(manifest.ranks);
-  json.key("collections").begin_array(Style::kLines);
-  for (const ManifestCollection& collection : manifest.collections) {
-    json.begin_object();
-    json.key("name").text(collection.name);
-    json.key("step").integer(collection.step);
-    json.key("model").text(collection.model);
-    json.key("plan").text(collection.plan);
-    json.key("tables").begin_array(Style::kLines);
-    for (const ManifestTable& table : collection.tables) write_table(json, table);
-    json.end_array();
-    json.end_object();
-  }
-  json.end_array();
-  json.key("items").begin_array(Style::kLines);
-  for (const ManifestItem& item : manifest.items) write_item(json, manifest, item);
-  json.end_array();
-  json.key("files").begin_array(Style::kLines);
-  for (const ManifestFile& file : manifest.files) {
-    json.begin_object();
-    json.key("name").text(file.name);
-    json.key("bytes").integer(file.bytes);
-    json.key("header_bytes").integer(file.header_bytes);
-    json.key("header_checksum").text(core::to_hex(file.header_checksum));
-    json.end_object();
-  }
-  json.end_array();
-  json.key("tensors").begin_array(Style::kLines);
-  for (const ManifestTensor& tensor : manifest.tensors) write_tensor(json, manifest, tensor);
-  json.end_array();
-  const uint64_t checksum = core::hash64(0, json.str());
-  json.key("checksum").text(core::to_hex(checksum));
-  json.end_object();
-  return json.take();
+uint64_t manifest_checksum(std::string_view text) {
+  return core::hash64(0, text.substr(0, text.rfind(kChecksumStart)));
 }
 
 Manifest manifest_from_text(std::string_view text, const std::string& path) {

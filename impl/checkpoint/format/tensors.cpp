@@ -84,6 +84,76 @@ void for_each_chunk(const BoxTensor& box,
   }
 }
 
+// take(rows), counted from the list's first, so many at once.
+template <class Take>
+void for_each_listed(const ChangedList& list, int64_t most, Take take) {
+  std::vector<int64_t> rows(static_cast<size_t>(std::min(most, list.count)));
+  int64_t next = 0;
+  for (int64_t left = list.count; left > 0;) {
+    const auto listed = std::span(rows).first(static_cast<size_t>(std::min(most, left)));
+    compute::list_row_bits(list.bits, next, listed);
+    next = listed.back() + 1;
+    left -= std::ssize(listed);
+    take(listed);
+  }
+}
+
+void for_each_chunk(const BoxTensor& box, const ChangedList& list,
+                    core::FunctionRef<void(std::span<const std::byte>)> take) {
+  const int64_t row_bytes = box.layout.row_bytes(box.cells.cols);
+  const int64_t width = box.layout.row_width(box.cells.cols);
+  const compute::Element element = compute::element_of(box.layout.dtype);
+  std::vector<std::byte> buffer;
+  for_each_listed(list, rows_per_chunk(row_bytes), [&](std::span<const int64_t> rows) {
+    buffer.resize(rows.size() * static_cast<size_t>(row_bytes));
+    if (box.backend == nullptr) {
+      std::byte* to = buffer.data();
+      for (const int64_t row : rows) {
+        std::memcpy(to, box.at_row(box.cells.row + row), static_cast<size_t>(row_bytes));
+        to += row_bytes;
+      }
+    } else {
+      const compute::RowTransfer transfer{
+          .from = {box.data, element, static_cast<size_t>(box.stride), rows.data()},
+          .to = {buffer.data(), element, static_cast<size_t>(width)},
+          .rows = std::ssize(rows),
+          .width = width};
+      box.backend->transfer().copy_to_host({&transfer, 1});
+    }
+    take(buffer);
+  });
+}
+
+void for_each_chunk(const ChangedList& list,
+                    core::FunctionRef<void(std::span<const std::byte>)> take) {
+  for_each_listed(list, rows_per_chunk(sizeof(int64_t)), [&](std::span<int64_t> rows) {
+    for (int64_t& row : rows) row += list.row;
+    take(std::as_bytes(rows));
+  });
+}
+
+void write_listed_cells(const BoxTensor& box, std::span<const int64_t> numbers, int64_t col,
+                        int64_t cols, const std::byte* from, int64_t from_stride) {
+  const int64_t bytes = box.layout.element_bytes();
+  const int64_t first = box.layout.by_row ? 0 : col - box.cells.col;
+  const int64_t width = box.layout.row_width(cols);
+  std::byte* const to = box.data + first * bytes;
+  if (box.backend == nullptr) {
+    for (const int64_t row : numbers) {
+      std::memcpy(to + row * box.stride * bytes, from, static_cast<size_t>(width * bytes));
+      from += from_stride;
+    }
+    return;
+  }
+  const compute::Element element = compute::element_of(box.layout.dtype);
+  const compute::RowTransfer transfer{
+      .from = {from, element, static_cast<size_t>(from_stride / bytes)},
+      .to = {to, element, static_cast<size_t>(box.stride), numbers.data()},
+      .rows = std::ssize(numbers),
+      .width = width};
+  box.backend->transfer().copy_from_host({&transfer, 1});
+}
+
 void write_cells(const BoxTensor& box, const plan::Rectangle& cells, const std::byte* from,
                  int64_t from_stride) {
   const int64_t bytes = box.layout.element_bytes();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compute/backend.h"
+#include "compute/row_bits.h"
 #include "core/function_ref.h"
 #include "plan/model/model.h"
 
@@ -48,6 +49,8 @@ class RowReader {
   RowReader() = default;
 };
 
+inline constexpr int32_t kAllRows = -1;
+
 // A box of a table of this rank. For a state that is one value per row, the columns of `cells` are those
 // over which it is taken: all of them for ROW statistics, the box's for SHARD statistics; it is loaded only
 // from a state over the same columns.
@@ -62,6 +65,8 @@ struct BoxTensor {
   compute::Backend* backend = nullptr;
   // Saving reads the rows here and not at data, where there is one.
   RowReader* reader = nullptr;
+  // Of a delta: index of the list of rows that it saves, else kAllRows.
+  int32_t list = kAllRows;
   // The back end that converts elements in the host's memory, where they may be of another dtype than a
   // checkpoint's.
   compute::Backend* converter = nullptr;
@@ -93,10 +98,31 @@ inline int64_t rows_per_chunk(int64_t row_bytes) {
 // Calls take(bytes) for the elements of the box, row by row, chunk by chunk.
 void for_each_chunk(const BoxTensor& box, core::FunctionRef<void(std::span<const std::byte>)> take);
 
+// Rows [row, row + rows) of a table that have changed: those whose bits are set, `count` of them.
+struct ChangedList {
+  int32_t table = 0;  // index in the model
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t col = 0;  // of the first box that saves them, for the list's name
+  std::span<const compute::RowWord> bits = {};
+  int64_t count = 0;
+};
+
+// The same for the rows of the list, which is of the box's rows; and for their numbers in the table, as they are stored.
+void for_each_chunk(const BoxTensor& box, const ChangedList& list,
+                    core::FunctionRef<void(std::span<const std::byte>)> take);
+void for_each_chunk(const ChangedList& list,
+                    core::FunctionRef<void(std::span<const std::byte>)> take);
+
 // Fills cells of the table that the box has: their row r is at from + r * from_stride (bytes), in the host's
 // memory. Of a part by row, its values of these rows.
 void write_cells(const BoxTensor& box, const plan::Rectangle& cells, const std::byte* from,
                  int64_t from_stride);
+
+// Fills columns [col, col + cols) of rows that the box has: of its rows `numbers`, counted from its first, the i-th from
+// from + i * from_stride (bytes), in the host's memory. Of a part by row, its values of these rows.
+void write_listed_cells(const BoxTensor& box, std::span<const int64_t> numbers, int64_t col,
+                        int64_t cols, const std::byte* from, int64_t from_stride);
 
 // Sets every element of the box to 0. zeros: bytes of that value in the host's memory, at least
 // zeros_for(box) of them.

@@ -42,6 +42,14 @@ void Files::check_chunk(const ManifestTensor& tensor, int64_t number,
   }
 }
 
+void Files::check_chunk(const ManifestList& list, int64_t number,
+                        std::span<const std::byte> bytes) const {
+  if (core::hash64(0, bytes) == list.checksums[static_cast<size_t>(number)]) return;
+  fail_damaged(list.stored, opened_.manifest.collections[static_cast<size_t>(list.collection)]
+                                .tables[static_cast<size_t>(list.table)]
+                                .name);
+}
+
 void Files::read(const Stored& stored, int64_t begin, std::span<std::byte> out) {
   const File& file = open(stored.file);
   int64_t start = stored.offset;

@@ -27,6 +27,8 @@ class Files {
   // format 1, which has one of the whole tensor, nothing is compared.
   void check_chunk(const ManifestTensor& tensor, int64_t number,
                    std::span<const std::byte> bytes) const;
+  void check_chunk(const ManifestList& list, int64_t number,
+                   std::span<const std::byte> bytes) const;
 
   // "tensor X of PATH is damaged": throws CORRUPT_DATA. table may be empty.
   [[noreturn]] void fail_damaged(const Stored& stored, const std::string& table) const;

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <list>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "checkpoint/read/convert.h"
 #include "checkpoint/read/files.h"
+#include "checkpoint/read/load_deltas.h"
 #include "checkpoint/read/load_plan.h"
 #include "checkpoint/read/load_report.h"
 #include "checkpoint/read/load_tables.h"
 #include "checkpoint/read/match_load.h"
+#include "checkpoint/read/row_lists.h"
 #include "comm/collective/agree.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -26,7 +30,6 @@ using core::fail;
 using core::join_path;
 using core::sentence;
 
-constexpr int64_t kMostManifestBytes = int64_t{1} << 32;
 constexpr int64_t kBlockBytes = int64_t{1} << 20;
 
 comm::Operation operation_on(const char* name, const std::string& directory) {
@@ -67,7 +70,7 @@ uint64_t hash_of(Files& files, const Stored& stored, int64_t begin, int64_t end,
   return hash.digest();
 }
 
-// Verifies this rank's share of the tensors of tables: every size-th chunk, counted over all.
+// Verifies this rank's share of the tensors of tables, and of lists of rows: every size-th chunk, counted over all.
 void verify_tables(const Group& group, const Opened& opened, Files& files, Control* control) {
   std::vector<std::byte> buffer;
   int64_t number = 0;
@@ -83,6 +86,11 @@ void verify_tables(const Group& group, const Opened& opened, Files& files, Contr
       }
     }
   }
+  RowLists lists(opened, files, control);
+  for (size_t list = 0; list < opened.manifest.lists.size(); ++list, ++number) {
+    if (number % group.size == group.rank) (void)lists.read(static_cast<int32_t>(list));
+    lists.forget();
+  }
 }
 
 int64_t bytes_to_verify(const Group& group, const Opened& opened) {
@@ -94,6 +102,9 @@ int64_t bytes_to_verify(const Group& group, const Opened& opened) {
       if (number % group.size != group.rank) continue;
       total += std::min(chunk_bytes, bytes_of(tensor) - static_cast<int64_t>(i) * chunk_bytes);
     }
+  }
+  for (const ManifestList& list : opened.manifest.lists) {
+    if (number++ % group.size == group.rank) total += bytes_of(list);
   }
   return total;
 }
@@ -228,7 +239,11 @@ void run_load(const Group& group, const Opened& opened, Contents& wanted, const 
               const RuledLoad* ruled, Control* control, core::FunctionRef<void()> before_writing,
               Environment& environment) {
   const comm::Operation operation = operation_on("load", opened.directory);
-  Files files(opened, environment);
+  const Opened& whole = opened.whole();
+  Files files(whole, environment);
+  std::optional<Files> of_tip;  // of a delta: where all but tables is
+  if (opened.base != nullptr) of_tip.emplace(opened, environment);
+  Files& of_items = of_tip ? *of_tip : files;
   MatchedLoad matched;
   std::vector<NarrowedTable> narrowed;
   OwnBoxes own;
@@ -242,26 +257,34 @@ void run_load(const Group& group, const Opened& opened, Contents& wanted, const 
   const std::vector<BoxNote> notes = gather_notes(group, operation, own.notes);
   std::optional<LoadPlan> plan;
   std::optional<TableLoader> tables;
+  std::list<DeltaLoader> deltas;
   std::vector<std::byte> zeros;
   Staged dense;
   comm::agree(group.collectives, operation, [&] {
-    plan.emplace(opened.manifest, notes, group.size, opened.directory);
-    tables.emplace(group, opened, *plan, own.boxes, narrowed, files, control);
+    plan.emplace(whole.manifest, notes, group.size, whole.directory);
+    tables.emplace(group, whole, *plan, own.boxes, narrowed, files, control);
+    for (const Opened* const delta : opened.deltas()) {
+      deltas.emplace_back(*delta, LoadedBoxes{.notes = notes, .own = own.boxes, .rank = group.rank},
+                          narrowed, control, environment);
+    }
     zeros.resize(static_cast<size_t>(own.zeros()));
     if (control != nullptr) {
       int64_t total = tables->bytes_to_read() + bytes_of_items(wanted, matched.items);
+      for (const DeltaLoader& delta : deltas) total += delta.bytes_to_read();
       if (opened.manifest.format == 1) total += bytes_to_verify(group, opened);
       control->start(total);
       control->check();
     }
     files.check_share(group.rank, group.size);
-    dense.read(files, wanted, matched.items, control);
+    for (DeltaLoader& delta : deltas) delta.check_share(group.size);
+    dense.read(of_items, wanted, matched.items, control);
     // Its checksums are of whole tensors, which nobody reads whole.
     if (opened.manifest.format == 1) verify_tables(group, opened, files, control);
   });
   before_writing();
   comm::agree(group.collectives, operation, [&] {
     tables->run(operation);
+    for (DeltaLoader& delta : deltas) delta.run();
     for (const BoxTensor* box : own.reset) write_zeros(*box, zeros);
   });
   for (size_t c = 0; c < wanted.collections.size(); ++c) {
@@ -277,21 +300,6 @@ void run_load(const Group& group, const Opened& opened, Contents& wanted, const 
 }
 
 }  // namespace
-
-Opened open_directory(const std::string& directory, Environment& environment) {
-  const std::string path = join_path(directory, kManifestName);
-  if (!environment.exists(path)) {
-    fail(SHARDREC_NOT_FOUND,
-         sentence("the directory ", directory, " holds no checkpoint: there is no ", path),
-         {.path = path});
-  }
-  Opened opened{.directory = directory,
-                .manifest = manifest_from_text(
-                    core::read_text_file(environment, path, kMostManifestBytes), path)};
-  check_coverage(opened.manifest, SHARDREC_CORRUPT_DATA, path);
-  check_files(opened.manifest, path);
-  return opened;
-}
 
 Opened open(const Group& group, const std::string& directory, Environment& environment) {
   const comm::Operation operation = operation_on("open", directory);
@@ -316,14 +324,25 @@ void load(const Group& group, const Opened& opened, Contents& wanted, const Rule
 void verify(const Group& group, const Opened& opened, Control* control, Environment& environment) {
   const comm::Operation operation = operation_on("verify", opened.directory);
   comm::agree(group.collectives, operation, [&] {
-    Files files(opened, environment);
+    std::list<std::pair<const Opened*, Files>> all;
+    const auto add = [&](const Opened& one) {
+      all.emplace_back(std::piecewise_construct, std::forward_as_tuple(&one),
+                       std::forward_as_tuple(one, environment));
+    };
+    add(opened.whole());
+    for (const Opened* const delta : opened.deltas()) add(*delta);
     if (control != nullptr) {
-      control->start(bytes_to_verify(group, opened));
+      int64_t total = 0;
+      for (const auto& [one, files] : all) total += bytes_to_verify(group, *one);
+      control->start(total);
       control->check();
     }
-    files.check_share(group.rank, group.size);
-    verify_tables(group, opened, files, control);
+    for (auto& [one, files] : all) {
+      files.check_share(group.rank, group.size);
+      verify_tables(group, *one, files, control);
+    }
     if (group.rank != 0) return;
+    Files& files = all.back().second;
     for (const ManifestItem& item : opened.manifest.items) {
       for (const ManifestDense& tensor : item.tensors) {
         // Sizes are those of the file, which is there: memory in proportion to it.

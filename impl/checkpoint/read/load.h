@@ -2,7 +2,8 @@
 //
 // Tables are read chunk by chunk, each chunk by one of the ranks that hold some of it: that rank
 // verifies what it has read and sends the others their share, so that every byte is read once by
-// all ranks together, and what is checked is what is loaded. Dense tensors are read and verified
+// all ranks together, and what is checked is what is loaded. Of a delta the whole checkpoint is read so, and then
+// its deltas in their order (load_deltas.h). Dense tensors are read and verified
 // before any table changes, and copied when all tables are there.
 //
 // Collective, but for the calls that say otherwise; ends the same way on all ranks. control, which
@@ -17,21 +18,12 @@
 
 #include "checkpoint/contents/contents.h"
 #include "checkpoint/read/load_rules.h"
+#include "checkpoint/read/opened.h"
 #include "core/control.h"
 #include "core/environment.h"
 #include "core/function_ref.h"
 
 namespace shardrec::checkpoint {
-
-// A checkpoint whose manifest has been read and checked, the same on all ranks.
-struct Opened {
-  std::string directory;
-  Manifest manifest;
-};
-
-// Not collective. NOT_FOUND (no checkpoint), CORRUPT_DATA, UNSUPPORTED, IO_ERROR.
-Opened open_directory(const std::string& directory,
-                      core::Environment& environment = core::default_environment());
 
 // As open_directory on every rank; IO_ERROR where a rank sees another checkpoint than rank 0.
 Opened open(const Group& group, const std::string& directory,

@@ -22,6 +22,16 @@ void write_file(core::JsonWriter& json, const Manifest& manifest, const Stored& 
   json.key("bytes").integer(bytes);
 }
 
+void write_base(core::JsonWriter& json, const Manifest& manifest) {
+  if (!manifest.base) return;
+  json.key("base").begin_object();
+  json.key("directory").text(manifest.base->directory);
+  json.key("step").integer(manifest.base->step);
+  json.key("commit").integer(manifest.base->commit);
+  json.key("deltas").integer(manifest.base->deltas);
+  json.end_object();
+}
+
 void write_collections(core::JsonWriter& json, const Manifest& manifest) {
   json.key("collections").begin_array(Style::kLines);
   for (const ManifestCollection& collection : manifest.collections) {
@@ -57,6 +67,10 @@ void write_boxes(core::JsonWriter& json, const Manifest& manifest) {
     json.key("col").integer(tensor.cells.col);
     json.key("cols").integer(tensor.cells.cols);
     json.key("dtype").text(plan::name_of(tensor.layout.dtype));
+    if (tensor.listed) {
+      json.key("changed_rows").integer(tensor.listed->count);
+      json.key("row_bytes").integer(tensor.layout.row_bytes(tensor.cells.cols));
+    }
     write_file(json, manifest, tensor.stored, bytes_of(tensor));
     json.key("checksums").begin_array();
     for (const uint64_t sum : tensor.checksums) json.text(core::to_hex(sum));
@@ -116,6 +130,7 @@ std::string contents_json(const Opened& opened) {
   json.key("format").integer(manifest.format);
   json.key("step").integer(manifest.step);
   json.key("ranks").integer(manifest.ranks);
+  write_base(json, manifest);
   write_collections(json, manifest);
   write_boxes(json, manifest);
   write_items(json, manifest, "layers", ItemKind::kLayers);
@@ -144,6 +159,7 @@ std::string list_json(const Listing& listing) {
     json.key("directory").text(entry.name);
     json.key("bytes").integer(entry.bytes);
     json.key("commit").integer(entry.commit);
+    if (entry.base != 0) json.key("base").integer(entry.base);
     json.end_object();
   }
   json.end_array();

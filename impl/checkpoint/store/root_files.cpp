@@ -1,6 +1,7 @@
 #include "checkpoint/store/root_files.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include "core/error.h"
@@ -84,7 +85,31 @@ std::vector<std::string> step_names(const std::string& root, Environment& enviro
 Entry entry_of(const std::string& name, const Manifest& manifest) {
   Entry entry{.name = name, .step = manifest.step, .commit = manifest.commit, .run = manifest.run};
   for (const ManifestFile& file : manifest.files) entry.bytes += file.bytes;
+  if (manifest.base) entry.base = manifest.base->commit;
   return entry;
+}
+
+std::set<int64_t> with_bases(std::span<const Entry> entries, std::set<int64_t> commits) {
+  // Bases have smaller numbers: one pass from the largest on.
+  std::map<int64_t, int64_t> base_of;
+  for (const Entry& entry : entries) base_of[entry.commit] = entry.base;
+  for (auto entry = base_of.rbegin(); entry != base_of.rend(); ++entry) {
+    if (entry->second != 0 && commits.contains(entry->first)) commits.insert(entry->second);
+  }
+  return commits;
+}
+
+void require_base(const std::string& root, const ManifestBase& base, Environment& environment) {
+  const std::string path = join_path(join_path(root, base.directory), kManifestName);
+  if (environment.exists(path) && manifest_checksum(core::read_text_file(
+                                      environment, path, kMostManifestBytes)) == base.checksum) {
+    return;
+  }
+  fail(SHARDREC_NOT_FOUND,
+       sentence("the checkpoint of step ", base.step,
+                " that a delta would be a change of is not in ", root,
+                " any more: shardrec_checkpoint_commit writes a whole one"),
+       {.value = base.step, .path = path});
 }
 
 int64_t newest_of(const Listing& listing, const std::string& run) {

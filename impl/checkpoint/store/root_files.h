@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,11 @@ void write_latest(const std::string& root, const std::string& name, core::Enviro
 std::optional<Manifest> try_manifest(const std::string& directory, core::Environment& environment);
 std::vector<std::string> step_names(const std::string& root, core::Environment& environment);
 Entry entry_of(const std::string& name, const Manifest& manifest);
+// The commits, and those that they are changes of, and so on. entries: of one run.
+std::set<int64_t> with_bases(std::span<const Entry> entries, std::set<int64_t> commits);
+// Throws NOT_FOUND where the base of a delta is not there as it was.
+void require_base(const std::string& root, const ManifestBase& base,
+                  core::Environment& environment);
 // The number of the last commit of a run; 0 where it has none.
 int64_t newest_of(const Listing& listing, const std::string& run);
 // Removes a checkpoint, or what a killed commit left of one: the manifest first. Foreign files

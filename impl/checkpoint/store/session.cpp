@@ -1,5 +1,7 @@
 #include "checkpoint/store/session.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/write/save.h"
@@ -21,6 +23,14 @@ void require_same_directory(const Group& group, const char* name, const std::str
   comm::require_same_text(group.collectives, preparing(name), "directory", directory);
 }
 
+// What is so of some ranks only is so of none.
+bool on_all_ranks(const Group& group, bool here) {
+  const std::byte own{here ? std::byte{1} : std::byte{0}};
+  const auto all = group.collectives.all_gather(preparing("commit_delta"), {&own, 1});
+  return std::ranges::all_of(
+      all, [](comm::ConstBytes bytes) { return bytes.size() == 1 && bytes[0] == std::byte{1}; });
+}
+
 void require_step(int64_t step, int64_t least, const char* accepted) {
   if (step >= least) return;
   core::fail(SHARDREC_INVALID_ARGUMENT,
@@ -33,14 +43,53 @@ void Session::commit(int64_t step, core::FunctionRef<Request()> request) {
   const Group group = channels_.group();
   Request own;
   Contents contents;
+  std::vector<MarkedTables> marked;
   comm::agree(group.collectives, preparing("commit"), [&] {
     require_none_begun("commit");
     require_step(step, 0, "0 or more");
     own = request();
     contents = own.gathering->to_save(tensors_);
+    if (commits_deltas_) marked = own.gathering->mark();
   });
   require_same_directory(group, "commit", root_);
   commit_step(group, root_, step, keep_, contents, lineage_, own.control.get());
+  note_since(std::move(marked));
+}
+
+bool Session::commit_delta(int64_t step, core::FunctionRef<Request()> request) {
+  const Group group = channels_.group();
+  Request own;
+  std::vector<MarkedTables> marked;
+  comm::agree(group.collectives, preparing("commit_delta"), [&] {
+    require_none_begun("commit_delta");
+    require_step(step, 0, "0 or more");
+    own = request();
+    marked = own.gathering->mark();
+  });
+  require_same_directory(group, "commit_delta", root_);
+  const bool delta = on_all_ranks(group, can_be_delta(*own.gathering));
+  Contents contents;
+  comm::agree(group.collectives, preparing("commit_delta"), [&] {
+    if (!delta) {
+      contents = own.gathering->to_save(tensors_);
+      return;
+    }
+    contents = own.gathering->changes_to_save(tensors_, since_->marked);
+    contents.base = since_->base;
+    ++contents.base->deltas;
+  });
+  commit_step(group, root_, step, keep_, contents, lineage_, own.control.get());
+  commits_deltas_ = true;
+  note_since(std::move(marked));
+  return delta;
+}
+
+bool Session::can_be_delta(const Gathering& gathering) const {
+  return since_ && since_->base.deltas < most_deltas_ && gathering.is_of(since_->marked);
+}
+
+void Session::note_since(std::vector<MarkedTables> marked) {
+  if (commits_deltas_) since_ = {.base = lineage_.made, .marked = std::move(marked)};
 }
 
 void Session::commit_begin(int64_t step, core::FunctionRef<Request()> request) {
@@ -56,13 +105,16 @@ void Session::commit_begin(int64_t step, core::FunctionRef<Request()> request) {
   require_same_directory(group, "commit_begin", root_);
   require_room(group, own.gathering->bytes_to_freeze(frozen.contents));
   std::unique_ptr<BackgroundCommit> begun;
+  std::vector<MarkedTables> marked;
   comm::agree(group.collectives, preparing("commit_begin"), [&] {
     auto commit = std::make_unique<StepCommit>(root_, step, keep_);
     frozen.frozen = own.gathering->freeze(frozen.contents);
+    if (commits_deltas_) marked = own.gathering->mark();
     begun = std::make_unique<BackgroundCommit>(std::move(commit), std::move(frozen), own.control);
   });
   begun->begin(group, lineage_);
   begun_ = std::move(begun);
+  marked_at_begin_ = std::move(marked);
 }
 
 bool Session::commit_wait(int64_t timeout_ms, core::FunctionRef<void()> check) {
@@ -80,14 +132,20 @@ bool Session::commit_wait(int64_t timeout_ms, core::FunctionRef<void()> check) {
       return false;
     }
   } catch (const comm::AgreedError&) {
-    if (!begins) begun_.reset();
+    if (!begins) give_up_begun();
     throw;
   } catch (...) {
-    begun_.reset();  // nobody is there to end it with
+    give_up_begun();  // nobody is there to end it with
     throw;
   }
   begun_.reset();
+  note_since(std::move(marked_at_begin_));
   return true;
+}
+
+void Session::give_up_begun() noexcept {
+  begun_.reset();
+  marked_at_begin_.clear();
 }
 
 void Session::require_none_begun(const char* call) const {
@@ -125,6 +183,7 @@ void Session::open(int64_t step) {
   Lineage lineage;
   opened_ = open_step(group, root_, step, lineage);
   lineage_ = std::move(lineage);
+  since_.reset();
 }
 
 void Session::load(core::FunctionRef<Request()> request) {
@@ -137,6 +196,7 @@ void Session::load(core::FunctionRef<Request()> request) {
     own = request();
     contents = own.gathering->to_load();
   });
+  since_.reset();
   // No table is whole from before the first byte changes until all are there.
   checkpoint::load(group, *opened_, contents, own.control.get(),
                    [&] { own.gathering->begin_filling(contents); });
@@ -158,6 +218,7 @@ void Session::load_partial(core::FunctionRef<Request()> request,
     return std::vector<comm::SharedValue>{
         {.name = "document of rules", .value = core::hash64(0, own.rules)}};
   });
+  since_.reset();
   const RuledLoad ruled{.rules = rules, .take_report = take_report};
   checkpoint::load(group, *opened_, contents, ruled, own.control.get(),
                    [&] { own.gathering->begin_filling(contents); });

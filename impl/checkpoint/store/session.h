@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "checkpoint/contents/collection_contents.h"
 #include "checkpoint/contents/contents.h"
@@ -34,9 +35,14 @@ struct Request {
 
 class Session {
  public:
-  // keep: as commit_step() has it. Not collective; all ranks make theirs in the same order.
-  Session(comm::Communicator& communicator, std::string root, int64_t keep)
-      : communicator_(communicator), channels_(communicator), root_(std::move(root)), keep_(keep) {}
+  // keep: as commit_step() has it. most_deltas: that follow a whole checkpoint; the next one is whole. Not collective;
+  // all ranks make theirs in the same order.
+  Session(comm::Communicator& communicator, std::string root, int64_t keep, int64_t most_deltas)
+      : communicator_(communicator),
+        channels_(communicator),
+        root_(std::move(root)),
+        keep_(keep),
+        most_deltas_(most_deltas) {}
 
   HostTensors& tensors() noexcept { return tensors_; }
   // Of everything that was added.
@@ -47,6 +53,10 @@ class Session {
   // rank's error, and nothing has begun. Beyond that they throw what store.h and load.h say, and
   // INVALID_STATE where load() or verify() comes before open().
   void commit(int64_t step, core::FunctionRef<Request()> request);
+  // Of tables writes what has changed since this session's last commit; all where it does not know that: in the first
+  // call, the first one behind open() or load(), where what was added differs from what it was, or behind most_deltas
+  // deltas. From the first call on changes are noted. Returns whether it has written changes alone.
+  bool commit_delta(int64_t step, core::FunctionRef<Request()> request);
   // The same in two parts: what was added is as it is at commit_begin(), and may change until commit_wait()
   // returns true. Until then commit(), commit_begin(), open() and load() are INVALID_STATE. commit_wait()
   // runs check() as the others run request(); timeout_ms, and what it returns: BackgroundCommit::wait().
@@ -63,18 +73,32 @@ class Session {
   const Opened& opened() const;
 
  private:
+  // What has been committed, and the rows that have changed since: what the next delta is about.
+  struct Since {
+    ManifestBase base;
+    std::vector<MarkedTables> marked;
+  };
+
+  void give_up_begun() noexcept;
   void require_none_begun(const char* call) const;
+  bool can_be_delta(const Gathering& gathering) const;
+  // Behind a commit: the marks were made when its contents were gathered. None where nobody commits deltas.
+  void note_since(std::vector<MarkedTables> marked);
   void require_room(const Group& group, uint64_t bytes);
 
   comm::Communicator& communicator_;  // outlives this
   GroupChannels channels_;
   std::string root_;
   int64_t keep_ = 0;
+  int64_t most_deltas_ = 0;
   HostTensors tensors_;
   UsedNames names_;
   Lineage lineage_;
   std::optional<Opened> opened_;
   std::unique_ptr<BackgroundCommit> begun_;  // null: no commit is under way
+  bool commits_deltas_ = false;
+  std::optional<Since> since_;                 // none: the next commit is whole
+  std::vector<MarkedTables> marked_at_begin_;  // of the commit that is under way
 };
 
 }  // namespace shardrec::checkpoint

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -24,7 +26,7 @@ class StepCommit::Root {
       : root_(std::move(root)), step_(step), environment_(environment) {}
 
   // Takes the lock and chooses the directory.
-  void prepare(const Lineage& lineage) {
+  void prepare(const Lineage& lineage, const std::optional<ManifestBase>& base) {
     if (root_.empty()) fail(SHARDREC_INVALID_ARGUMENT, "the directory of checkpoints has no name");
     environment_.make_directories(root_);
     if (environment_.exists(join_path(root_, kManifestName))) {
@@ -43,6 +45,7 @@ class StepCommit::Root {
     }
     locked_ = result == Environment::LockResult::kTaken;
     check_run(lineage);
+    if (base) require_base(root_, *base, environment_);
     const std::vector<std::string> taken = environment_.list(root_);
     name_ = step_name(step_);
     for (int64_t i = 1; std::binary_search(taken.begin(), taken.end(), name_); ++i) {
@@ -93,14 +96,18 @@ class StepCommit::Root {
       }
       std::sort(whole.begin(), whole.end(),
                 [](const Entry& a, const Entry& b) { return a.commit > b.commit; });
-      int64_t kept = 0;
+      std::set<int64_t> stay;
       for (const Entry& entry : whole) {
         const bool replaced = entry.step == step_ && entry.name != name_;
-        if (!replaced && (keep == 0 || kept < keep)) {
-          ++kept;
-        } else if (entry.name != name_) {
-          try_to_remove([&] { remove_step(root_, entry.name, environment_); });
+        if (entry.name == name_ || (!replaced && (keep == 0 || std::ssize(stay) < keep))) {
+          stay.insert(entry.commit);
         }
+      }
+      stay = with_bases(whole, std::move(stay));
+      // Deltas first: they have larger numbers than what they are changes of.
+      for (const Entry& entry : whole) {
+        if (stay.contains(entry.commit)) continue;
+        try_to_remove([&] { remove_step(root_, entry.name, environment_); });
       }
     });
   }
@@ -185,10 +192,11 @@ StepCommit::~StepCommit() = default;
 
 void StepCommit::open(const Group& group, const Contents& contents, const Lineage& lineage) {
   const comm::Operation operation = operation_on("commit", path_, step_);
+  std::optional<ManifestBase> base = contents.base;
   next_ = {.run = lineage.run, .commit = lineage.commit + 1};
   comm::agree(group.collectives, operation, [&] {
     if (group.rank != 0) return;
-    root_->prepare(lineage);
+    root_->prepare(lineage, base);
     if (next_.run.empty()) next_.run = core::unique_suffix();
     // Numbers of commits that failed are not used again.
     next_.commit =
@@ -200,12 +208,21 @@ void StepCommit::open(const Group& group, const Contents& contents, const Lineag
   const size_t second = shared.rfind(' ');
   next_ = {.run = shared.substr(first + 1, second - first - 1),
            .commit = std::stoll(shared.substr(second + 1))};
+  next_.made = {.directory = shared.substr(0, first),
+                .step = step_,
+                .commit = next_.commit,
+                .deltas = base ? base->deltas : 0};
+  if (base) {
+    // All that is not known on every rank.
+    base->checksum = std::stoull(share_text(group, operation, std::to_string(base->checksum)));
+  }
   saving_ =
       std::make_unique<SaveInParts>(SaveAs{.directory = join_path(path_, shared.substr(0, first)),
                                            .step = step_,
                                            .run = next_.run,
                                            .commit = next_.commit,
-                                           .new_directory = true},
+                                           .new_directory = true,
+                                           .base = std::move(base)},
                                     environment_);
   saving_->open(group, contents);
 }
@@ -217,6 +234,7 @@ std::string StepCommit::write(const Contents& contents, core::Control* control) 
 void StepCommit::close(const Group& group, core::FunctionRef<std::string()> written,
                        Lineage& lineage) {
   saving_->close(group, written, [&] { root_->publish(); });
+  next_.made.checksum = saving_->checksum();
   lineage = next_;
   comm::agree(group.collectives, operation_on("commit", path_, step_),
               [&] { root_->finish(next_.run, keep_); });

@@ -8,7 +8,7 @@
 // A root belongs to the run whose commit LATEST names: only who has opened a checkpoint of that
 // run, or has made one, commits to it, and only while nobody else has committed since. Old
 // checkpoints of the run, and directories that killed commits of it left, are removed by later
-// commits, while they hold the lock.
+// commits, while they hold the lock; what a delta that stays is a change of stays, too.
 //
 // A directory with a manifest in it, as release 0.1 wrote of tables alone, is opened as its own only
 // checkpoint.
@@ -34,6 +34,7 @@ struct Entry {
   int64_t commit = 0;
   int64_t bytes = 0;
   std::string run;
+  int64_t base = 0;  // of a delta: the commit that it is a change of; 0: it is whole
 };
 
 struct Listing {
@@ -55,13 +56,16 @@ std::string find_step(const std::string& root, int64_t step,
 struct Lineage {
   std::string run;     // "" before the first open or commit
   int64_t commit = 0;  // number of the newest of the run that was there at the last open or commit
+  // The last commit of this job, as a delta names it; its checksum on rank 0, and the number of deltas in its chain.
+  ManifestBase made = {.deltas = 0};
 };
 
 // step -1: the newest. Takes part in its run. NOT_FOUND, CORRUPT_DATA, UNSUPPORTED, IO_ERROR.
 Opened open_step(const Group& group, const std::string& root, int64_t step, Lineage& lineage,
                  core::Environment& environment = core::default_environment());
 
-// keep: how many checkpoints of the run stay, this one included; 0: all. After an error the root is
+// keep: how many checkpoints of the run stay, this one included, and what they are changes of; 0: all. Contents
+// with a base are a delta of it; where that is not there any more, NOT_FOUND. After an error the root is
 // as it was; where the disk does not let LATEST be written back, the new checkpoint stays, whole,
 // and the status is IO_ERROR. INVALID_STATE (another run's root, another job's commit under way or
 // since the last open), and the errors of save().

@@ -1,5 +1,6 @@
 #include "checkpoint/write/rank_file.h"
 
+#include <optional>
 #include <utility>
 
 #include "checkpoint/format/safetensors.h"
@@ -24,15 +25,32 @@ std::string tensor_name(const CollectionContents& collection, const BoxTensor& b
                   box.cells.row, "_", box.cells.col);
 }
 
-ManifestTensor describe(const CollectionContents& collection, size_t index, const BoxTensor& box) {
+std::string list_name(const CollectionContents& collection, const ChangedList& list) {
+  const plan::Table& table = collection.model->tables[static_cast<size_t>(list.table)];
+  return sentence(collection.name, collection.name.empty() ? "" : "/", table.name, "/rows/",
+                  list.row, "_", list.col);
+}
+
+const ChangedList* list_of(const CollectionContents& collection, const BoxTensor& box) {
+  return box.list == kAllRows ? nullptr : &collection.lists[static_cast<size_t>(box.list)];
+}
+
+// first_list: of the collection's, among those of the rank.
+ManifestTensor describe(const CollectionContents& collection, size_t index, size_t first_list,
+                        const BoxTensor& box) {
   check_box(box, *collection.model);
+  std::optional<ListedRows> listed;
+  if (const ChangedList* const list = list_of(collection, box)) {
+    listed = {.list = static_cast<int32_t>(first_list) + box.list, .count = list->count};
+  }
   return {.collection = static_cast<int32_t>(index),
           .table = box.table,
           .part = box.part,
           .layout = box.layout,
           .cells = box.cells,
           .stored = {.file = 0, .name = tensor_name(collection, box)},
-          .chunk_rows = rows_per_chunk(box.layout.row_bytes(box.cells.cols))};
+          .chunk_rows = rows_per_chunk(box.layout.row_bytes(box.cells.cols)),
+          .listed = listed};
 }
 
 }  // namespace
@@ -40,8 +58,11 @@ ManifestTensor describe(const CollectionContents& collection, size_t index, cons
 int64_t bytes_to_write(const Contents& contents, int rank) {
   int64_t total = 0;
   for (const CollectionContents& collection : contents.collections) {
+    for (const ChangedList& list : collection.lists) total += list.count * kRowNumberBytes;
     for (const BoxTensor& box : collection.boxes) {
-      total += box.cells.rows * box.layout.row_bytes(box.cells.cols);
+      const ChangedList* const list = list_of(collection, box);
+      const int64_t rows = list == nullptr ? box.cells.rows : list->count;
+      total += rows * box.layout.row_bytes(box.cells.cols);
     }
   }
   for (const ItemContents& item : contents.items) {
@@ -61,8 +82,17 @@ Manifest describe_rank(const Contents& contents, int rank, const std::string& fi
                                .model = rank == 0 ? plan::model_to_json(*collection.model) : "",
                                .plan = rank == 0 ? collection.plan : "",
                                .tables = collection.tables});
+    const size_t first_list = own.lists.size();
+    for (const ChangedList& list : collection.lists) {
+      own.lists.push_back({.collection = static_cast<int32_t>(c),
+                           .table = list.table,
+                           .row = list.row,
+                           .rows = list.rows,
+                           .count = list.count,
+                           .stored = {.file = 0, .name = list_name(collection, list)}});
+    }
     for (const BoxTensor& box : collection.boxes) {
-      own.tensors.push_back(describe(collection, c, box));
+      own.tensors.push_back(describe(collection, c, first_list, box));
     }
   }
   bool any = !own.tensors.empty();
@@ -87,11 +117,16 @@ Manifest describe_rank(const Contents& contents, int rank, const std::string& fi
 void write_rank_file(core::WriteFile& file, const Contents& contents, core::Control* control,
                      Manifest& own) {
   std::vector<TensorInfo> infos;
+  for (const ManifestList& list : own.lists) {
+    infos.push_back({.name = list.stored.name,
+                     .dtype = safetensors_dtype(SHARDREC_INT64),
+                     .shape = {list.count}});
+  }
   for (const ManifestTensor& tensor : own.tensors) {
     TensorInfo& info =
         infos.emplace_back(TensorInfo{.name = tensor.stored.name,
                                       .dtype = safetensors_dtype(tensor.layout.dtype),
-                                      .shape = {tensor.cells.rows}});
+                                      .shape = {tensor.stored_rows()}});
     if (!tensor.layout.by_row) info.shape.push_back(tensor.cells.cols);
   }
   for (const ManifestItem& item : own.items) {
@@ -114,14 +149,26 @@ void write_rank_file(core::WriteFile& file, const Contents& contents, core::Cont
     if (control != nullptr) control->advance(std::ssize(bytes));
     return core::hash64(0, bytes);
   };
+  const auto append_to = [&](std::vector<uint64_t>& checksums) {
+    return [&](std::span<const std::byte> chunk) { checksums.push_back(append(chunk)); };
+  };
+  for (size_t l = 0; const CollectionContents& collection : contents.collections) {
+    for (const ChangedList& list : collection.lists) {
+      ManifestList& added = own.lists[l++];
+      added.stored.offset = about.header_bytes + infos[next++].begin;
+      for_each_chunk(list, append_to(added.checksums));
+    }
+  }
   size_t t = 0;
   for (const CollectionContents& collection : contents.collections) {
     for (const BoxTensor& box : collection.boxes) {
       ManifestTensor& tensor = own.tensors[t++];
       tensor.stored.offset = about.header_bytes + infos[next++].begin;
-      for_each_chunk(box, [&](std::span<const std::byte> chunk) {
-        tensor.checksums.push_back(append(chunk));
-      });
+      if (const ChangedList* const list = list_of(collection, box)) {
+        for_each_chunk(box, *list, append_to(tensor.checksums));
+      } else {
+        for_each_chunk(box, append_to(tensor.checksums));
+      }
     }
   }
   size_t i = 0;

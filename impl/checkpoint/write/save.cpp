@@ -89,13 +89,19 @@ void compare_shared(const Group& group, const comm::Operation& operation,
 // Appends a rank's part to the whole.
 void merge(const Manifest& part, Manifest& whole) {
   const auto first_file = static_cast<int32_t>(whole.files.size());
+  const auto first_list = static_cast<int32_t>(whole.lists.size());
   whole.files.insert(whole.files.end(), part.files.begin(), part.files.end());
   for (ManifestItem item : part.items) {
     for (ManifestDense& tensor : item.tensors) tensor.stored.file += first_file;
     whole.items.push_back(std::move(item));
   }
+  for (ManifestList list : part.lists) {
+    list.stored.file += first_file;
+    whole.lists.push_back(std::move(list));
+  }
   for (ManifestTensor tensor : part.tensors) {
     tensor.stored.file += first_file;
+    if (tensor.listed) tensor.listed->list += first_list;
     whole.tensors.push_back(std::move(tensor));
   }
 }
@@ -214,6 +220,7 @@ std::string SaveInParts::write(const Contents& contents, Control* control) {
   own.commit = as_.commit;
   own.step = as_.step;
   own.ranks = ranks_;
+  own.base = as_.base;
   if (!own.files.empty()) {
     const std::string path = join_path(as_.directory, name);
     if (!environment_.exists(as_.directory)) {

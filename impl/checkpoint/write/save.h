@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -31,6 +32,8 @@ struct SaveAs {
   int64_t commit = 0;
   // Must the directory be new? Else it may hold anything but a checkpoint.
   bool new_directory = false;
+  // Of a delta, the same on all ranks.
+  std::optional<ManifestBase> base = {};
 };
 
 // A save in its parts, for one that is written while the caller goes on. After open(), one of close() and
@@ -50,6 +53,9 @@ class SaveInParts {
              core::FunctionRef<void()> published);
   // Not collective, by any thread, in place of close(): removes what this rank has written.
   void abandon() noexcept;
+
+  // Of the manifest, on rank 0 behind close().
+  uint64_t checksum() const { return manifest_checksum(manifest_); }
 
  private:
   template <class Body>

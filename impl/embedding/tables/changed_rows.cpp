@@ -27,8 +27,15 @@ void set_bits(std::span<RowWord> words, std::span<const int64_t> rows) noexcept 
 }
 
 void set_range(std::span<RowWord> words, int64_t first, int64_t count) noexcept {
-  for (int64_t row = first; row < first + count; ++row) {
-    words[static_cast<size_t>(row / compute::kRowsOfAWord)] |= compute::bit_of_row(row);
+  const int64_t end = first + count;
+  for (int64_t row = first; row < end;) {
+    RowWord& word = words[static_cast<size_t>(row / compute::kRowsOfAWord)];
+    if (row % compute::kRowsOfAWord == 0 && end - row >= compute::kRowsOfAWord) {
+      word = ~RowWord{0};
+      row += compute::kRowsOfAWord;
+    } else {
+      word |= compute::bit_of_row(row++);
+    }
   }
 }
 

@@ -254,10 +254,10 @@ typedef long long swig_type_216;
 typedef _gostring_ swig_type_217;
 typedef long long swig_type_218;
 typedef _gostring_ swig_type_219;
-typedef _gostring_ swig_type_220;
-typedef long long swig_type_221;
+typedef long long swig_type_220;
+typedef _gostring_ swig_type_221;
 typedef _gostring_ swig_type_222;
-typedef _gostring_ swig_type_223;
+typedef long long swig_type_223;
 typedef _gostring_ swig_type_224;
 typedef _gostring_ swig_type_225;
 typedef _gostring_ swig_type_226;
@@ -267,75 +267,77 @@ typedef _gostring_ swig_type_229;
 typedef _gostring_ swig_type_230;
 typedef _gostring_ swig_type_231;
 typedef _gostring_ swig_type_232;
-typedef _goslice_ swig_type_233;
+typedef _gostring_ swig_type_233;
 typedef _gostring_ swig_type_234;
-typedef _gostring_ swig_type_235;
+typedef _goslice_ swig_type_235;
 typedef _gostring_ swig_type_236;
 typedef _gostring_ swig_type_237;
 typedef _gostring_ swig_type_238;
 typedef _gostring_ swig_type_239;
-typedef long long swig_type_240;
+typedef _gostring_ swig_type_240;
 typedef _gostring_ swig_type_241;
 typedef long long swig_type_242;
 typedef _gostring_ swig_type_243;
-typedef _gostring_ swig_type_244;
+typedef long long swig_type_244;
 typedef _gostring_ swig_type_245;
-typedef _goslice_ swig_type_246;
-typedef _goslice_ swig_type_247;
-typedef _gostring_ swig_type_248;
-typedef _gostring_ swig_type_249;
+typedef _gostring_ swig_type_246;
+typedef _gostring_ swig_type_247;
+typedef _goslice_ swig_type_248;
+typedef _goslice_ swig_type_249;
 typedef _gostring_ swig_type_250;
 typedef _gostring_ swig_type_251;
 typedef _gostring_ swig_type_252;
-typedef long long swig_type_253;
+typedef _gostring_ swig_type_253;
 typedef _gostring_ swig_type_254;
-typedef _gostring_ swig_type_255;
+typedef long long swig_type_255;
 typedef _gostring_ swig_type_256;
 typedef _gostring_ swig_type_257;
 typedef _gostring_ swig_type_258;
 typedef _gostring_ swig_type_259;
 typedef _gostring_ swig_type_260;
 typedef _gostring_ swig_type_261;
-typedef long long swig_type_262;
-typedef long long swig_type_263;
+typedef _gostring_ swig_type_262;
+typedef _gostring_ swig_type_263;
 typedef long long swig_type_264;
 typedef long long swig_type_265;
-typedef _gostring_ swig_type_266;
-typedef _gostring_ swig_type_267;
-typedef long long swig_type_268;
-typedef _goslice_ swig_type_269;
-typedef _goslice_ swig_type_270;
+typedef long long swig_type_266;
+typedef long long swig_type_267;
+typedef _gostring_ swig_type_268;
+typedef _gostring_ swig_type_269;
+typedef long long swig_type_270;
 typedef _goslice_ swig_type_271;
 typedef _goslice_ swig_type_272;
 typedef _goslice_ swig_type_273;
 typedef _goslice_ swig_type_274;
-typedef _gostring_ swig_type_275;
-typedef long long swig_type_276;
-typedef long long swig_type_277;
-typedef _gostring_ swig_type_278;
-typedef _gostring_ swig_type_279;
+typedef _goslice_ swig_type_275;
+typedef _goslice_ swig_type_276;
+typedef _gostring_ swig_type_277;
+typedef long long swig_type_278;
+typedef long long swig_type_279;
 typedef _gostring_ swig_type_280;
 typedef _gostring_ swig_type_281;
 typedef _gostring_ swig_type_282;
 typedef _gostring_ swig_type_283;
-typedef long long swig_type_284;
-typedef _goslice_ swig_type_285;
-typedef _goslice_ swig_type_286;
+typedef _gostring_ swig_type_284;
+typedef _gostring_ swig_type_285;
+typedef long long swig_type_286;
 typedef _goslice_ swig_type_287;
 typedef _goslice_ swig_type_288;
 typedef _goslice_ swig_type_289;
 typedef _goslice_ swig_type_290;
 typedef _goslice_ swig_type_291;
-typedef _gostring_ swig_type_292;
-typedef long long swig_type_293;
-typedef _goslice_ swig_type_294;
-typedef _goslice_ swig_type_295;
+typedef _goslice_ swig_type_292;
+typedef _goslice_ swig_type_293;
+typedef _gostring_ swig_type_294;
+typedef long long swig_type_295;
 typedef _goslice_ swig_type_296;
 typedef _goslice_ swig_type_297;
 typedef _goslice_ swig_type_298;
 typedef _goslice_ swig_type_299;
 typedef _goslice_ swig_type_300;
 typedef _goslice_ swig_type_301;
+typedef _goslice_ swig_type_302;
+typedef _goslice_ swig_type_303;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -489,47 +491,48 @@ extern swig_type_208 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_209
 extern swig_type_210 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_211 arg2, uintptr_t arg3);
 extern swig_type_212 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_213 arg2, swig_type_214 arg3);
 extern swig_type_215 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_216 arg2, uintptr_t arg3);
-extern swig_type_217 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_218 arg2, uintptr_t arg3);
-extern swig_type_219 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_220 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_221 arg2);
-extern swig_type_222 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_223 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_224 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_225 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_226 arg2, swig_voidp arg3);
-extern swig_type_227 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_228 arg2, swig_voidp arg3);
-extern swig_type_229 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_230 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_231 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_232 arg2, int arg3, swig_type_233 arg4);
-extern swig_type_234 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_235 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_236 _wrap_checkpoint_list_json_capi(swig_type_237 arg1, swig_voidp arg2);
-extern swig_type_238 _wrap_scorer_open_capi(swig_type_239 arg1, swig_type_240 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_217 _wrap_checkpoint_commit_delta_capi(uintptr_t arg1, swig_type_218 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_219 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_220 arg2, uintptr_t arg3);
+extern swig_type_221 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_222 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_223 arg2);
+extern swig_type_224 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_225 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_226 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_227 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_228 arg2, swig_voidp arg3);
+extern swig_type_229 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_230 arg2, swig_voidp arg3);
+extern swig_type_231 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_232 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_233 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_234 arg2, int arg3, swig_type_235 arg4);
+extern swig_type_236 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_237 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_238 _wrap_checkpoint_list_json_capi(swig_type_239 arg1, swig_voidp arg2);
+extern swig_type_240 _wrap_scorer_open_capi(swig_type_241 arg1, swig_type_242 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_241 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_242 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_243 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_244 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_243 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_244 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_245 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_246 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_245 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_246 arg2, swig_type_247 arg3);
-extern swig_type_248 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_249 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_250 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_251 _wrap_counters_text_capi(swig_voidp arg1);
-extern swig_type_252 _wrap_trace_start_capi(swig_type_253 arg1);
+extern swig_type_247 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_248 arg2, swig_type_249 arg3);
+extern swig_type_250 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_251 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_252 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_253 _wrap_counters_text_capi(swig_voidp arg1);
+extern swig_type_254 _wrap_trace_start_capi(swig_type_255 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_254 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_255 _wrap_probe_json_capi(swig_type_256 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_257 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_258 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_259 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_260 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
-extern swig_type_261 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_262 arg4, swig_type_263 arg5, swig_type_264 arg6, swig_type_265 arg7);
-extern swig_type_266 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_267 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_268 arg2, swig_type_269 arg3, swig_type_270 arg4, swig_type_271 arg5, swig_type_272 arg6, swig_type_273 arg7, swig_type_274 arg8);
-extern swig_type_275 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_276 arg4, swig_type_277 arg5, double arg6, double arg7);
-extern swig_type_278 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
-extern swig_type_279 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_280 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_281 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_282 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_283 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_284 arg3, swig_type_285 arg4, swig_type_286 arg5, swig_type_287 arg6, swig_type_288 arg7, swig_type_289 arg8, swig_type_290 arg9, swig_type_291 arg10, swig_voidp arg11);
-extern swig_type_292 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_293 arg2, swig_type_294 arg3, swig_type_295 arg4, swig_type_296 arg5, swig_type_297 arg6, swig_type_298 arg7, swig_type_299 arg8, swig_type_300 arg9, swig_type_301 arg10, swig_voidp arg11);
+extern swig_type_256 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_257 _wrap_probe_json_capi(swig_type_258 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_259 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_260 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_261 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_262 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_263 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_264 arg4, swig_type_265 arg5, swig_type_266 arg6, swig_type_267 arg7);
+extern swig_type_268 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_269 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_270 arg2, swig_type_271 arg3, swig_type_272 arg4, swig_type_273 arg5, swig_type_274 arg6, swig_type_275 arg7, swig_type_276 arg8);
+extern swig_type_277 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_278 arg4, swig_type_279 arg5, double arg6, double arg7);
+extern swig_type_280 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
+extern swig_type_281 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_282 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_283 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_284 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_285 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_286 arg3, swig_type_287 arg4, swig_type_288 arg5, swig_type_289 arg6, swig_type_290 arg7, swig_type_291 arg8, swig_type_292 arg9, swig_type_293 arg10, swig_voidp arg11);
+extern swig_type_294 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_295 arg2, swig_type_296 arg3, swig_type_297 arg4, swig_type_298 arg5, swig_type_299 arg6, swig_type_300 arg7, swig_type_301 arg8, swig_type_302 arg9, swig_type_303 arg10, swig_voidp arg11);
 #cgo noescape _wrap_capabilities_json_capi
 #cgo nocallback _wrap_capabilities_json_capi
 #cgo noescape _wrap_available_capi
@@ -662,6 +665,8 @@ extern swig_type_292 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_29
 #cgo nocallback _wrap_bce_with_logits_capi
 #cgo noescape _wrap_checkpoint_create_capi
 #cgo nocallback _wrap_checkpoint_create_capi
+#cgo noescape _wrap_checkpoint_commit_delta_capi
+#cgo nocallback _wrap_checkpoint_commit_delta_capi
 #cgo noescape _wrap_checkpoint_commit_wait_capi
 #cgo nocallback _wrap_checkpoint_commit_wait_capi
 #cgo noescape _wrap_checkpoint_load_partial_capi
@@ -4486,6 +4491,39 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 	return swig_r_1
 }
 
+func Checkpoint_commit_delta(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int32) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_checkpoint_commit_delta_capi(C.uintptr_t(_swig_i_0), C.swig_type_218(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Checkpoint_commit_begin(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -4509,7 +4547,7 @@ func Checkpoint_commit_begin(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_218(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_220(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4553,7 +4591,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_221(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_223(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4623,7 +4661,7 @@ func Checkpoint_load_partial(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *stri
 
 	var _swig_i_3 *unsafe.Pointer
 	_swig_i_3 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4656,7 +4694,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4687,7 +4725,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4728,7 +4766,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4767,7 +4805,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_235)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4847,7 +4885,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_237)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_239)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -4889,7 +4927,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_239)(unsafe.Pointer(&_swig_i_0)), C.swig_type_240(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_241)(unsafe.Pointer(&_swig_i_0)), C.swig_type_242(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -4930,7 +4968,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_242(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_244(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5023,7 +5061,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_246)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_248)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_249)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5116,7 +5154,7 @@ func Counters_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_253(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_255(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -5162,7 +5200,7 @@ func Probe_json(arg1 string, arg2 int32, arg3 int32, arg4 *Handle, arg5 *string)
 
 	var _swig_i_4 *unsafe.Pointer
 	_swig_i_4 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_256)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_258)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg4)
 	*arg5 = takeText(*_swig_i_4)
@@ -5301,7 +5339,7 @@ func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 in
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_262(_swig_i_3), C.swig_type_263(_swig_i_4), C.swig_type_264(_swig_i_5), C.swig_type_265(_swig_i_6))
+	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_264(_swig_i_3), C.swig_type_265(_swig_i_4), C.swig_type_266(_swig_i_5), C.swig_type_267(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5393,7 +5431,7 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	}
 	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
 
-	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1), *(*C.swig_type_269)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_272)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_7)))
+	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_270(_swig_i_1), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_272)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_7)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -5443,7 +5481,7 @@ func Flat_mlp_add(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_276(_swig_i_3), C.swig_type_277(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
+	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_278(_swig_i_3), C.swig_type_279(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5533,7 +5571,7 @@ func Flat_checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *in
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5631,7 +5669,7 @@ func Flat_scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_284(_swig_i_2), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_286(_swig_i_2), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_292)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_293)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5737,7 +5775,7 @@ func Flat_scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_293(_swig_i_1), *(*C.swig_type_294)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_295)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_296)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_297)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_298)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_299)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_300)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_301)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_295(_swig_i_1), *(*C.swig_type_296)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_297)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_298)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_299)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_300)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_301)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_302)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_303)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)

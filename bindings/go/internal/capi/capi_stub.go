@@ -306,6 +306,8 @@ func Checkpoint_set_tensor(*Handle, string, Tensor) error { return missing() }
 
 func Checkpoint_commit(*Handle, int64, *Handle) error { return missing() }
 
+func Checkpoint_commit_delta(*Handle, int64, *Handle, *int32) error { return missing() }
+
 func Checkpoint_commit_begin(*Handle, int64, *Handle) error { return missing() }
 
 func Checkpoint_commit_wait(*Handle, int32, *int32) error { return missing() }

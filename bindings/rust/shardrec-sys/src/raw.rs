@@ -594,6 +594,8 @@ pub const SHARDREC_OPTION_ALLOW_PLAIN_TCP: shardrec_option = shardrec_option(100
 pub const SHARDREC_OPTION_SILENCE_SECONDS: shardrec_option = shardrec_option(1006);
 /// i64, \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all
 pub const SHARDREC_OPTION_KEEP_LAST: shardrec_option = shardrec_option(1100);
+/// i64 in \[0, 1000\]: deltas that follow a whole checkpoint before shardrec_checkpoint_commit_delta writes a whole one again, which those that stay (KEEP_LAST) no longer need; default 100. Since 0.2
+pub const SHARDREC_OPTION_MOST_DELTAS: shardrec_option = shardrec_option(1101);
 /// i64, shardrec_served_tables; default MEMORY
 pub const SHARDREC_OPTION_SERVED_TABLES: shardrec_option = shardrec_option(1200);
 /// text, name of a collection in the checkpoint; empty (default): the only one, else that of the name ""
@@ -2663,6 +2665,19 @@ extern "C" {
     /// or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY, MISMATCH (also: the steps differ),
     /// PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1.
     pub fn shardrec_checkpoint_commit(checkpoint: *mut shardrec_checkpoint, step: i64, control: *mut shardrec_control) -> shardrec_status;
+    /// Writes a delta: of tables the rows, with their optimizer states, that have changed since the last commit of this
+    /// handle (shardrec_collection_mark says what has); layers, DDP parameters and tensors whole. It is a checkpoint as any
+    /// other: it becomes the newest at once, on all ranks, or is not there; open, load, verify and scorers take it, and read
+    /// the whole checkpoint that it is a change of, and all deltas in between, with their checksums. KEEP_LAST leaves
+    /// those where a checkpoint that stays is a change of them.
+    /// The commit is whole where this handle does not know the changes: in the first call of this function, in the first one
+    /// behind open or a load, where other collections have been added since, and behind MOST_DELTAS deltas; commit and
+    /// commit_begin write a whole one, which later deltas are changes of. From the first call on a mark of each
+    /// collection notes the changes (memory: shardrec_collection_mark), until the handle is destroyed or a load.
+    /// out_delta: 1 where changes alone were written, else 0; the same on all ranks. All else, and errors: as
+    /// shardrec_checkpoint_commit; also NOT_FOUND (the last commit is not in the directory any more: commit writes a whole
+    /// one). Since 0.2.
+    pub fn shardrec_checkpoint_commit_delta(checkpoint: *mut shardrec_checkpoint, step: i64, control: *mut shardrec_control, out_delta: *mut i32) -> shardrec_status;
     /// Begins a commit whose files a thread of the library writes while the caller goes on;
     /// shardrec_checkpoint_commit_wait ends it. They are, byte for byte, those that shardrec_checkpoint_commit
     /// would have written in place of this call. Layers, parameters and tensors are copied here; rows of tables
@@ -2694,10 +2709,10 @@ extern "C" {
     /// part in its run: commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
     /// commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective,
     /// blocking (setup deadline). After an error the checkpoint that was open before stays open.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
-    /// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
-    /// 0), DISAGREEMENT (ranks name different directories), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT,
-    /// ABORTED. Since 0.1.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step; what a delta is a
+    /// change of is not there), CORRUPT_DATA (also: what a delta is a change of is another checkpoint), UNSUPPORTED (of a
+    /// later release), IO_ERROR (also: a rank sees other files than rank 0), DISAGREEMENT (ranks name different
+    /// directories), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_checkpoint_open(checkpoint: *mut shardrec_checkpoint, step: i64) -> shardrec_status;
     /// What is open. out: its struct_size is set; the members that fit in it are written.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), INVALID_ARGUMENT. Since 0.2.
@@ -2759,7 +2774,8 @@ extern "C" {
     /// "tables\[\].new_rows"           integer: of the table behind them, which have stayed as they were
     /// "tables\[\].dropped_rows"       integer: of the checkpoint behind them, for which the table has no place
     /// "tables\[\].dtype", "tables\[\].from_dtype"                     text
-    /// "tables\[\].saturated"          integer: numbers that were beyond float16's range
+    /// "tables\[\].saturated"          integer: numbers that were beyond float16's range, of a whole checkpoint and of each
+    ///                               of its deltas that was read
     /// "tables\[\].state"              text: "loaded", "reset", "kept"; "none": the optimizer has none
     /// "layers\[\].name", "layers\[\].from"                            text
     /// "parameters\[\]"                as "layers\[\]": sets of DDP
@@ -2804,6 +2820,9 @@ extern "C" {
     /// "directory"                   text: path of the checkpoint
     /// "format"                      integer: of the checkpoint's files (impl/checkpoint/FORMAT.md)
     /// "step", "ranks"               integer: its step; how many ranks wrote it
+    /// "base.directory"              optional text: of a delta, the directory beside it that it is a change of
+    /// "base.step", "base.commit"    optional integer: of that one
+    /// "base.deltas"                 optional integer: how many deltas, this one included, follow the whole checkpoint
     /// "collections\[\].name"          text
     /// "collections\[\].step"          integer: updates
     /// "collections\[\].tables\[\].name"                           text
@@ -2812,6 +2831,8 @@ extern "C" {
     /// "boxes\[\].collection", "boxes\[\].table"                   text
     /// "boxes\[\].part"                text: "weights", or "state/" and the name of an optimizer's state
     /// "boxes\[\].row", "boxes\[\].rows", "boxes\[\].col", "boxes\[\].cols"        integer: its cells
+    /// "boxes\[\].changed_rows"        optional integer: of a delta, how many of the rows it has
+    /// "boxes\[\].row_bytes"           optional integer: of a delta, bytes of a row
     /// "boxes\[\].dtype", "boxes\[\].file"                         text
     /// "boxes\[\].bytes"               integer
     /// "boxes\[\].checksums"           array of texts
@@ -2835,6 +2856,7 @@ extern "C" {
     /// "checkpoints\[\].directory"     text: its name below the directory; "" for one that is the directory
     /// "checkpoints\[\].bytes"         integer: of its files
     /// "checkpoints\[\].commit"        integer: number of the commit in its run
+    /// "checkpoints\[\].base"          optional integer: of a delta, the commit that it is a change of
     /// Reads manifests only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free.
     /// Any thread. Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_list_json(directory: *const c_char, out_text: *mut *mut c_char) -> shardrec_status;
@@ -2856,7 +2878,11 @@ extern "C" {
     pub fn shardrec_scorer_destroy(scorer: *mut *mut shardrec_scorer);
     /// Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
     /// the one that is open, it stays. Both are in memory until calls that began with the one before
-    /// have returned, which this call waits for. Its tables must have the same names, dims, and features
+    /// have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
+    /// between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
+    /// none of them reads the checkpoint before, then they are written into the tables; memory and time are in
+    /// proportion to them. INT8 rows are quantised anew where they have changed. A delta is read whole where tables that are
+    /// MAPPED have changed. Its tables must have the same names, dims, and features
     /// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
     /// After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
     /// is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and

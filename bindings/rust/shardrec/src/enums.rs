@@ -1545,6 +1545,10 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_KEEP_LAST`: i64, \>= 0: checkpoints of the run that stay after a commit, the new one included;
     /// 0 (default): all.
     KeepLast,
+    /// `SHARDREC_OPTION_MOST_DELTAS`: i64 in \[0, 1000\]: deltas that follow a whole checkpoint before
+    /// [`Checkpoint::commit_delta`](crate::Checkpoint::commit_delta) writes a whole one again, which those that stay (KEEP_LAST) no longer need;
+    /// default 100. Since 0.2.
+    MostDeltas,
     /// `SHARDREC_OPTION_SERVED_TABLES`: i64, shardrec_served_tables; default MEMORY.
     ServedTables,
     /// `SHARDREC_OPTION_SERVED_COLLECTION`: text, name of a collection in the checkpoint; empty (default): the only
@@ -1641,6 +1645,7 @@ impl OptionKey {
             OptionKey::AllowPlainTcp => sys::SHARDREC_OPTION_ALLOW_PLAIN_TCP,
             OptionKey::SilenceSeconds => sys::SHARDREC_OPTION_SILENCE_SECONDS,
             OptionKey::KeepLast => sys::SHARDREC_OPTION_KEEP_LAST,
+            OptionKey::MostDeltas => sys::SHARDREC_OPTION_MOST_DELTAS,
             OptionKey::ServedTables => sys::SHARDREC_OPTION_SERVED_TABLES,
             OptionKey::ServedCollection => sys::SHARDREC_OPTION_SERVED_COLLECTION,
             OptionKey::BottomLayers => sys::SHARDREC_OPTION_BOTTOM_LAYERS,
@@ -1726,6 +1731,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_ALLOW_PLAIN_TCP => Some(OptionKey::AllowPlainTcp),
             sys::SHARDREC_OPTION_SILENCE_SECONDS => Some(OptionKey::SilenceSeconds),
             sys::SHARDREC_OPTION_KEEP_LAST => Some(OptionKey::KeepLast),
+            sys::SHARDREC_OPTION_MOST_DELTAS => Some(OptionKey::MostDeltas),
             sys::SHARDREC_OPTION_SERVED_TABLES => Some(OptionKey::ServedTables),
             sys::SHARDREC_OPTION_SERVED_COLLECTION => Some(OptionKey::ServedCollection),
             sys::SHARDREC_OPTION_BOTTOM_LAYERS => Some(OptionKey::BottomLayers),

@@ -1088,6 +1088,14 @@ impl CheckpointOptions {
         self.0.set(OptionKey::KeepLast, Value::Integer(value));
         self
     }
+
+    /// MOST_DELTAS: in \[0, 1000\]: deltas that follow a whole checkpoint before shardrec_checkpoint_commit_delta
+    /// writes a whole one again, which those that stay (KEEP_LAST) no longer need; default 100. Since 0.2.
+    #[must_use]
+    pub fn most_deltas(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::MostDeltas, Value::Integer(value));
+        self
+    }
 }
 
 /// Options of a scorer. Unset ones have their defaults.

@@ -347,7 +347,7 @@ fn checkpoints() {
         ddp.add_parameter("weight", &[2, 1], vec![1f32, 2.0])?;
         ddp.commit()?;
         let mut checkpoint =
-            Checkpoint::new(comm, &folder.path("run"), Some(&CheckpointOptions::new().keep_last(2)))?;
+            Checkpoint::new(comm, &folder.path("run"), Some(&CheckpointOptions::new().keep_last(4).most_deltas(3)))?;
         checkpoint.add_collection("tables", &tables)?;
         checkpoint.add_mlp("layers", &mlp)?;
         checkpoint.add_ddp("own", &ddp)?;
@@ -360,6 +360,7 @@ fn checkpoints() {
         assert_eq!(kind(checkpoint.commit_begin(7, None)), Some(ErrorKind::InvalidState));
         assert!(checkpoint.commit_wait(-1)?);
         assert_eq!(kind(checkpoint.commit_wait(0)), Some(ErrorKind::InvalidState));
+        assert!(!checkpoint.commit_delta(7, None)? && checkpoint.commit_delta(8, None)?);
         ddp.set_parameter(0, &[9f32, 9.0])?;
         checkpoint.open(5)?;
         checkpoint.load(None)?;

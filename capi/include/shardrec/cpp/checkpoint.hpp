@@ -48,6 +48,12 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
   void commit(int64_t step, const Control *control = nullptr) {
     check(shardrec_checkpoint_commit(get(), step, detail::control(control)));
   }
+  // Of tables the rows that have changed since this object's last commit, where it knows them. False: it wrote all.
+  bool commit_delta(int64_t step, const Control *control = nullptr) {
+    int32_t delta = 0;
+    check(shardrec_checkpoint_commit_delta(get(), step, detail::control(control), &delta));
+    return delta != 0;
+  }
   // Written while the caller goes on; commit_wait() ends it.
   void commit_begin(int64_t step, const Control *control = nullptr) {
     check(shardrec_checkpoint_commit_begin(get(), step, detail::control(control)));

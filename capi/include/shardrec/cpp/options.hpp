@@ -330,6 +330,7 @@ class RendezvousOptions : public detail::OptionsOf<RendezvousOptions, SHARDREC_O
 class CheckpointOptions : public detail::OptionsOf<CheckpointOptions, SHARDREC_OPTIONS_CHECKPOINT> {
  public:
   CheckpointOptions &keep_last(int64_t count) { return with(SHARDREC_OPTION_KEEP_LAST, count); }
+  CheckpointOptions &most_deltas(int64_t count) { return with(SHARDREC_OPTION_MOST_DELTAS, count); }
 };
 
 class ScorerOptions : public detail::OptionsOf<ScorerOptions, SHARDREC_OPTIONS_SCORER> {

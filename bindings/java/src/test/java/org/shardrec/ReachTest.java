@@ -285,7 +285,7 @@ public final class ReachTest {
     FloatBuffer weight = floats(1, 2);
     try (Model model = model(); Plan plan = Plan.collective(comm, null, model, new PlanOptions().sharding(Sharding.ROW_WISE));
         EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null); Mlp mlp = new Mlp(2, null);
-        Ddp ddp = new Ddp(comm, null); Checkpoint checkpoint = new Checkpoint(comm, root, new CheckpointOptions().keepLast(2))) {
+        Ddp ddp = new Ddp(comm, null); Checkpoint checkpoint = new Checkpoint(comm, root, new CheckpointOptions().keepLast(2).mostDeltas(3))) {
       mlp.addLinear(1, Activation.NONE);
       ddp.addParameter("weight", Tensor.vector(weight), null);
       ddp.commit();
@@ -295,7 +295,7 @@ public final class ReachTest {
       checkpoint.setTensor("position", Tensor.vector(Tensor.longs(comm.rank())));
       checkpoint.commitBegin(4, null);
       check(checkpoint.commitWait(-1), "the commit is over");
-      checkpoint.commit(5, null);
+      check(!checkpoint.commitDelta(4, null) && checkpoint.commitDelta(5, null), "a delta behind a whole commit");
       weight.put(0, 9);
       checkpoint.open(5);
       checkpoint.load(null);

@@ -1,0 +1,116 @@
+#include "checkpoint/read/opened.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace shardrec::checkpoint {
+namespace {
+
+using core::Environment;
+using core::fail;
+using core::join_path;
+using core::sentence;
+
+constexpr int64_t kMostManifestBytes = int64_t{1} << 32;
+
+// One manifest, without what it is a change of.
+Opened open_one(const std::string& directory, Environment& environment) {
+  const std::string path = join_path(directory, kManifestName);
+  if (!environment.exists(path)) {
+    fail(SHARDREC_NOT_FOUND,
+         sentence("the directory ", directory, " holds no checkpoint: there is no ", path),
+         {.path = path});
+  }
+  const std::string text = core::read_text_file(environment, path, kMostManifestBytes);
+  Opened opened{.directory = directory,
+                .manifest = manifest_from_text(text, path),
+                .checksum = manifest_checksum(text)};
+  check_coverage(opened.manifest, SHARDREC_CORRUPT_DATA, path);
+  check_files(opened.manifest, path);
+  return opened;
+}
+
+// The directory of checkpoints that has this one.
+std::string root_of(std::string directory) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
+  const size_t slash = directory.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : directory.substr(0, slash);
+}
+
+// A learning rate and a frozen flag may be others.
+bool same_tables(const Manifest& one, const Manifest& other) {
+  const auto same_table = [](const ManifestTable& a, const ManifestTable& b) {
+    return a.name == b.name && a.rows == b.rows && a.dim == b.dim && a.dtype == b.dtype &&
+           a.optimizer == b.optimizer && a.row_statistics == b.row_statistics;
+  };
+  return std::ranges::equal(one.collections, other.collections,
+                            [&](const ManifestCollection& a, const ManifestCollection& b) {
+                              return a.name == b.name &&
+                                     std::ranges::equal(a.tables, b.tables, same_table);
+                            });
+}
+
+// Is `found` what the manifest of a delta says of its base?
+void check_base(const Opened& delta, const Opened& found) {
+  const ManifestBase& base = *delta.manifest.base;
+  const int32_t deltas = found.manifest.base ? found.manifest.base->deltas : 0;
+  if (found.checksum == base.checksum && found.manifest.run == delta.manifest.run &&
+      found.manifest.commit == base.commit && found.manifest.step == base.step &&
+      deltas + 1 == base.deltas && same_tables(found.manifest, delta.manifest)) {
+    return;
+  }
+  fail(SHARDREC_CORRUPT_DATA,
+       sentence("the checkpoint ", delta.directory, " of step ", delta.manifest.step,
+                " is a change of another checkpoint of step ", base.step, " than the one in ",
+                found.directory),
+       {.value = base.step, .path = found.directory});
+}
+
+Opened open_base(const Opened& delta, Environment& environment) {
+  const ManifestBase& base = *delta.manifest.base;
+  const std::string directory = join_path(root_of(delta.directory), base.directory);
+  try {
+    return open_one(directory, environment);
+  } catch (const core::Error& error) {
+    core::ErrorParts parts = error.parts();
+    parts.value = base.step;
+    fail(error.status(),
+         sentence("the checkpoint ", delta.directory, " of step ", delta.manifest.step,
+                  " is a change of that of step ", base.step, ": ", error.sentence()),
+         std::move(parts));
+  }
+}
+
+}  // namespace
+
+std::vector<const Opened*> Opened::deltas() const {
+  std::vector<const Opened*> all;
+  for (const Opened* each = this; each->base != nullptr; each = each->base.get()) {
+    all.push_back(each);
+  }
+  std::ranges::reverse(all);
+  return all;
+}
+
+Opened open_directory(const std::string& directory, Environment& environment) {
+  std::vector<Opened> chain;
+  chain.push_back(open_one(directory, environment));
+  // Each has one delta less than the one before: the chain ends.
+  while (chain.back().manifest.base) {
+    Opened found = open_base(chain.back(), environment);
+    check_base(chain.back(), found);
+    chain.push_back(std::move(found));
+  }
+  std::shared_ptr<const Opened> base;
+  for (size_t i = chain.size() - 1; i > 0; --i) {
+    chain[i].base = std::move(base);
+    base = std::make_shared<const Opened>(std::move(chain[i]));
+  }
+  chain.front().base = std::move(base);
+  return std::move(chain.front());
+}
+
+}  // namespace shardrec::checkpoint

@@ -1,0 +1,211 @@
+// A scorer that follows a training by its deltas: the bits of whole checkpoints, while calls go on, from the rows that
+// have changed alone.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "serving/served.h"
+
+namespace shardrec_test {
+namespace {
+
+using shardrec::Scorer;
+using shardrec::ScorerOptions;
+
+std::vector<int64_t> steps_up_to(int64_t last) {
+  std::vector<int64_t> steps(static_cast<size_t>(last) + 1);
+  std::iota(steps.begin(), steps.end(), 0);
+  return steps;
+}
+
+std::string step_directory(const Directory& directory, const char* root, int64_t step) {
+  const std::string digits = std::to_string(step);
+  return directory.path(root) + "/step_" + std::string(12 - digits.size(), '0') + digits;
+}
+
+struct Followed {
+  int ranks;
+  shardrec_sharding sharding;
+  const char* kind;
+};
+
+class ScorerDeltas : public ::testing::TestWithParam<Followed> {};
+
+// Opened at a delta, refreshed by one delta, and by many at once: as the whole checkpoints of those steps.
+TEST_P(ScorerDeltas, AreServedWithTheBitsOfWholeCheckpoints) {
+  const Followed& followed = GetParam();
+  Directory directory;
+  Trained job{.ranks = followed.ranks,
+              .sharding = followed.sharding,
+              .steps = steps_up_to(13),
+              .samples = 1};
+  train(directory.path("whole"), job);
+  job.deltas = true;
+  train(directory.path("deltas"), job);
+  const ServedBatch batch = random_batch(5, 60);
+  const auto expect_step = [&](const Scorer& scorer, int64_t step) {
+    const Scorer whole(directory.path("whole"), step, ScorerOptions().tables(followed.kind));
+    EXPECT_EQ(scorer.info().step, step);
+    EXPECT_TRUE(same_bytes(look_up(scorer, batch, 0), look_up(whole, batch, 0))) << step;
+    EXPECT_TRUE(same_bytes(look_up(scorer, batch, 1), look_up(whole, batch, 1))) << step;
+    EXPECT_TRUE(same_bytes(predict(scorer, batch), predict(whole, batch))) << step;
+  };
+  Scorer scorer(directory.path("deltas"), 0, ScorerOptions().tables(followed.kind));
+  for (const int64_t step : {0, 1, 2, 12, 13, 4, 5, 0}) {  // back, too, by reading it whole
+    EXPECT_EQ(scorer.refresh(step), step);
+    expect_step(scorer, step);
+  }
+  const Scorer late(directory.path("deltas"), -1, ScorerOptions().tables(followed.kind));
+  expect_step(late, 13);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ScorerDeltas,
+                         ::testing::Values(Followed{1, SHARDREC_SHARDING_TABLE_WISE, "memory"},
+                                           Followed{2, SHARDREC_SHARDING_ROW_WISE, "memory"},
+                                           Followed{2, SHARDREC_SHARDING_COLUMN_WISE, "memory"},
+                                           Followed{3, SHARDREC_SHARDING_GRID, "memory"},
+                                           Followed{2, SHARDREC_SHARDING_DATA_PARALLEL, "memory"},
+                                           Followed{2, SHARDREC_SHARDING_ROW_WISE, "mapped"},
+                                           Followed{3, SHARDREC_SHARDING_COLUMN_WISE, "mapped"},
+                                           Followed{2, SHARDREC_SHARDING_ROW_WISE, "int8"},
+                                           Followed{2, SHARDREC_SHARDING_COLUMN_WISE, "int8"}),
+                         [](const ::testing::TestParamInfo<Followed>& given) {
+                           return std::to_string(given.param.ranks) + "Kind" +
+                                  std::to_string(static_cast<int>(given.param.sharding)) +
+                                  given.param.kind;
+                         });
+
+// Nothing but the deltas is read: the whole checkpoint's rows are not there any more.
+TEST(ScorerOfDeltas, ReadsTheRowsThatHaveChangedAlone) {
+  for (const char* kind : {"memory", "int8"}) {
+    Directory directory;
+    train(directory.path("run"), {.steps = steps_up_to(3), .samples = 1, .deltas = true});
+    Scorer scorer(directory.path("run"), 0, ScorerOptions().tables(kind));
+    const Scorer last(directory.path("run"), 3, ScorerOptions().tables(kind));
+    for (const auto& file :
+         std::filesystem::directory_iterator(step_directory(directory, "run", 0))) {
+      if (file.path().extension() == ".safetensors") std::filesystem::remove(file.path());
+    }
+    EXPECT_EQ(scorer.refresh(), 3);
+    const ServedBatch batch = random_batch(5, 60);
+    EXPECT_TRUE(same_bytes(predict(scorer, batch), predict(last, batch))) << kind;
+  }
+}
+
+// A delta that cannot be read changes nothing of what is served.
+TEST(ScorerOfDeltas, ADamagedDeltaLeavesWhatIsServed) {
+  Directory directory;
+  train(directory.path("run"), {.steps = steps_up_to(2), .samples = 1, .deltas = true});
+  Scorer scorer(directory.path("run"), 0);
+  const ServedBatch batch = random_batch(5, 60);
+  const std::vector<float> expected = predict(scorer, batch);
+  for (const auto& file :
+       std::filesystem::directory_iterator(step_directory(directory, "run", 2))) {
+    if (file.path().extension() == ".safetensors") {
+      std::filesystem::resize_file(file.path(), std::filesystem::file_size(file.path()) - 1);
+    }
+  }
+  EXPECT_EQ(status_of([&] { scorer.refresh(); }), SHARDREC_CORRUPT_DATA);
+  EXPECT_EQ(scorer.info().step, 0);
+  EXPECT_TRUE(same_bytes(predict(scorer, batch), expected));
+  EXPECT_EQ(scorer.refresh(1), 1);
+}
+
+// Each answer is wholly of the checkpoint whose step it names, also while rows of the tables are replaced.
+TEST(ScorerOfDeltas, AHundredRefreshesUnderLoadMixNothing) {
+  constexpr int64_t kLast = 100;
+  for (const char* kind : {"memory", "int8"}) {
+    Directory directory;
+    train(directory.path("run"), {.steps = steps_up_to(kLast), .samples = 1, .deltas = true});
+    const ServedBatch batch = random_batch(77, 40);
+    std::map<int64_t, std::vector<float>> pooled, scores;
+    {
+      Scorer alone(directory.path("run"), 0, ScorerOptions().tables(kind));
+      for (int64_t step = 0; step <= kLast; ++step) {
+        EXPECT_EQ(alone.refresh(step), step);
+        pooled[step] = look_up(alone, batch, 0);
+        scores[step] = predict(alone, batch);
+      }
+    }
+    const Scorer whole(directory.path("run"), kLast, ScorerOptions().tables(kind));
+    EXPECT_TRUE(same_bytes(look_up(whole, batch, 0), pooled[kLast]));
+    Scorer scorer(directory.path("run"), 0, ScorerOptions().tables(kind));
+    std::atomic<bool> stop{false};
+    std::atomic<int> wrong{0}, calls{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        while (!stop) {
+          int64_t step = 0;
+          const std::vector<float> sums = look_up(scorer, batch, 0, false, &step);
+          if (!same_bytes(sums, pooled.at(step))) ++wrong;
+          const std::vector<float> probabilities = predict(scorer, batch, &step);
+          if (!same_bytes(probabilities, scores.at(step))) ++wrong;
+          ++calls;
+        }
+      });
+    }
+    for (int64_t step = 1; step <= kLast; ++step) EXPECT_EQ(scorer.refresh(step), step);
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0) << kind;
+    EXPECT_GT(calls, 4) << kind;
+  }
+}
+
+// A training publishes; a scorer that looks for the newest again and again serves each of its steps, and KEEP_LAST
+// removes what nobody needs.
+TEST(ScorerOfDeltas, FollowATrainingThatGoesOn) {
+  Directory directory;
+  train(directory.path(), {.steps = {0}});
+  Scorer scorer(directory.path());
+  std::atomic<bool> stop{false};
+  std::thread trainer([&] {
+    run(1, [&](shardrec::Comm& comm, int) {
+      const shardrec::Model model = served_model();
+      shardrec::Collection tables(comm, model, make_plan(model, 1, SHARDREC_SHARDING_TABLE_WISE));
+      shardrec::Lookup lookup(tables);
+      Net net;
+      shardrec::Checkpoint checkpoint(comm, directory.path(),
+                                      shardrec::CheckpointOptions().keep_last(1).most_deltas(7));
+      checkpoint.add("tables", tables);
+      checkpoint.add("bottom", net.bottom);
+      checkpoint.add("top", net.top);
+      checkpoint.open();
+      checkpoint.load();
+      for (int64_t step = 1; step <= 40; ++step) {
+        const ServedBatch batch = random_batch(static_cast<uint64_t>(step), 1);
+        std::vector<float> pooled(static_cast<size_t>(batch.size * kWidth));
+        lookup.begin(batch.size, batch.values, batch.lengths);
+        lookup.forward(0, {pooled.data(), batch.size, kWidth});
+        std::vector<float> rows(static_cast<size_t>(batch.sequence_ids * kDim), 0.0F);
+        lookup.set_gradient(0, {pooled.data(), batch.size, kWidth});
+        lookup.set_gradient(1, {rows.data(), batch.sequence_ids, kDim});
+        lookup.backward();
+        checkpoint.commit_delta(step);
+      }
+    });
+    stop = true;
+  });
+  const ServedBatch batch = random_batch(8, 20);
+  int64_t before = 0;
+  while (!stop) {
+    const int64_t now = scorer.refresh();
+    EXPECT_GE(now, before);
+    before = now;
+    (void)predict(scorer, batch);
+  }
+  trainer.join();
+  EXPECT_EQ(scorer.refresh(), 40);
+  const Scorer whole(directory.path());
+  EXPECT_TRUE(same_bytes(predict(scorer, batch), predict(whole, batch)));
+}
+
+}  // namespace
+}  // namespace shardrec_test
