@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -164,6 +165,37 @@ TEST_F(Inspect, DifferencesAreNamedWithTheLargest) {
   const Finished shown = run({"inspect", path("run"), "--diff", path("other")});
   EXPECT_EQ(shown.exit_code, 0);
   EXPECT_NE(shown.out.find("largest difference"), std::string::npos) << shown.out;
+}
+
+// What a run publishes is, with what it is a change of, what the run would have saved.
+TEST_F(Inspect, DeltasAreShownAndComparedByTheirValues) {
+  train({"--ranks", "2", "--sharding", "row_wise", "--save", path("published"), "--save-every",
+         "10", "--publish-every", "5", "--keep", "0"});
+  const json list = inspected({path("published"), "--verify"});
+  std::map<int64_t, json> by_step;
+  for (const json& entry : list.at("checkpoints")) by_step[entry.at("step")] = entry;
+  ASSERT_TRUE(by_step.contains(15));
+  // The first one is whole, as is every tenth; the one behind the end of the data, too.
+  EXPECT_FALSE(by_step.at(5).contains("base"));
+  EXPECT_FALSE(by_step.at(10).contains("base"));
+  EXPECT_EQ(by_step.at(15).at("base"), by_step.at(10).at("commit"));
+  EXPECT_LT(by_step.at(15).at("bytes").get<int64_t>(), by_step.at(10).at("bytes").get<int64_t>());
+  const json delta = inspected({path("published"), "--step", "15"}).at("contents");
+  EXPECT_EQ(delta.at("base").at("step"), 10);
+  EXPECT_EQ(delta.at("base").at("deltas"), 1);
+  const std::string of_15 =
+      path("published") + "/" + by_step.at(15).at("directory").get<std::string>();
+  train({"--ranks", "2", "--sharding", "row_wise", "--save", path("saved"), "--save-every", "5",
+         "--keep", "0"});
+  const json diff = inspected({path("saved"), "--step", "15", "--diff", of_15}).at("diff");
+  EXPECT_TRUE(diff.at("same").get<bool>()) << diff;
+  EXPECT_FALSE(inspected({path("saved"), "--step", "10", "--diff", of_15})
+                   .at("diff")
+                   .at("same")
+                   .get<bool>());
+  const Finished shown = run({"inspect", path("published"), "--step", "15"});
+  EXPECT_NE(shown.out.find("delta of step 10"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("changed rows"), std::string::npos) << shown.out;
 }
 
 TEST_F(Inspect, OneCheckpointOfADirectoryIsADirectoryToo) {

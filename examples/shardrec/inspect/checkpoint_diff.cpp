@@ -46,12 +46,19 @@ void add_boxes(const json& contents, Parts& parts) {
     Part& part = parts[key];
     part.rows = std::max(part.rows, number("row") + number("rows"));
     // A state of one value per row names the columns that it is about.
-    const bool by_row = number("bytes") == 4 * number("rows") && key.part != "weights";
+    const int64_t row_bytes =
+        box.contains("row_bytes") ? number("row_bytes") : number("bytes") / number("rows");
+    const bool by_row = row_bytes == 4 && key.part != "weights";
     part.columns = by_row ? 1 : std::max(part.columns, number("col") + number("cols"));
     part.shape = std::to_string(part.rows) + " x " + std::to_string(part.columns) + " " +
                  box.at("dtype").get<std::string>();
   }
+  // Boxes of a delta have only some of the rows: values are compared.
+  const std::string changes = contents.contains("base")
+                                  ? "changes in " + contents.at("directory").get<std::string>()
+                                  : std::string();
   for (const auto& [key, places] : boxes) {
+    parts[key].cut = changes;
     for (const auto& [place, checksums] : places) {
       parts[key].cut += place + "; ";
       parts[key].print += checksums;

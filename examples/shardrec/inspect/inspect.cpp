@@ -34,18 +34,30 @@ struct Report {
 
 json list_of(const std::string& directory) { return json::parse(Checkpoint::list_json(directory)); }
 
+// What a delta is a change of.
+std::string change_text(const json& list, const json& entry) {
+  if (!entry.contains("base")) return "";
+  for (const json& other : list.at("checkpoints")) {
+    if (other.at("commit") != entry.at("base")) continue;
+    return "delta of step " + with_separators(other.at("step"));
+  }
+  return "delta of a missing one";
+}
+
 std::string checkpoint_table(const json& list) {
-  TextTable table({{"step"}, {"bytes"}, {"directory", Align::kLeft}, {"", Align::kLeft}});
+  TextTable table(
+      {{"step"}, {"bytes"}, {"directory", Align::kLeft}, {"", Align::kLeft}, {"", Align::kLeft}});
   for (const json& entry : list.at("checkpoints")) {
     const bool latest = entry.at("step") == list.at("latest");
     table.add({with_separators(entry.at("step")), bytes_text(entry.at("bytes")),
-               entry.at("directory"), latest ? "latest" : ""});
+               entry.at("directory"), change_text(list, entry), latest ? "latest" : ""});
   }
   return table.text();
 }
 
 struct TableSize {
-  int64_t boxes = 0;  // of the weights
+  int64_t boxes = 0;    // of the weights
+  int64_t changed = 0;  // of a delta, rows of these boxes
   int64_t weights = 0;
   int64_t states = 0;
 };
@@ -57,6 +69,7 @@ TableSize size_of(const json& contents, const std::string& collection, const std
     const int64_t bytes = box.at("bytes");
     const bool weights = box.at("part") == "weights";
     size.boxes += weights ? 1 : 0;
+    if (weights) size.changed += box.value("changed_rows", int64_t{0});
     (weights ? size.weights : size.states) += bytes;
   }
   return size;
@@ -74,12 +87,14 @@ void print_tables(const json& contents) {
                      {"optimizer", Align::kLeft},
                      {"boxes"},
                      {"weights"},
-                     {"states"}});
+                     {"states"},
+                     {contents.contains("base") ? "changed rows" : ""}});
     for (const json& entry : collection.at("tables")) {
       const TableSize size = size_of(contents, name, entry.at("name"));
       table.add({entry.at("name"), with_separators(entry.at("rows")),
                  with_separators(entry.at("dim")), entry.at("dtype"), entry.at("optimizer"),
-                 with_separators(size.boxes), bytes_text(size.weights), bytes_text(size.states)});
+                 with_separators(size.boxes), bytes_text(size.weights), bytes_text(size.states),
+                 contents.contains("base") ? with_separators(size.changed) : ""});
     }
     std::cout << table.text();
   }
@@ -165,6 +180,11 @@ void print(const InspectOptions& options, const Report& report) {
   std::cout << "step " << with_separators(report.step) << ", saved by "
             << report.contents.at("ranks")
             << (report.contents.at("ranks") == 1 ? " rank" : " ranks") << "\n";
+  if (report.contents.contains("base")) {
+    const json& base = report.contents.at("base");
+    std::cout << "a delta of step " << with_separators(base.at("step")) << ", number "
+              << base.at("deltas") << " behind a whole checkpoint\n";
+  }
   print_tables(report.contents);
   print_items(report.contents, "layers", "layers");
   print_items(report.contents, "parameters", "parameters");

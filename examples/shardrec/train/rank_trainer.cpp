@@ -134,7 +134,7 @@ std::optional<double> RankTrainer::dense_forward(Slot& slot, Metrics& metrics, b
 // A loss says whether the weights behind the step before are good: before they are saved, and behind that.
 bool RankTrainer::wants_loss(const Saving& saving) const {
   return first_losses_.size() < kFirstLosses || position_.steps == saved_steps_[0] ||
-         (saving.every > 0 && (position_.steps + 1) % saving.every == 0);
+         saving.due(position_.steps + 1).has_value();
 }
 
 void RankTrainer::refuse(double loss) const {
@@ -212,10 +212,10 @@ void RankTrainer::train(BatchFeed& feed, int64_t epoch, const std::string& title
     times_.enter(Phase::kMetrics);
     if (++steps_in_window_ == window_steps_) end_window();
     if (rank_ == 0 && more) progress.show(state_of(slot, title), false);
-    if (saving.every > 0 && position_.steps % saving.every == 0) {
+    if (const auto saved = saving.due(position_.steps)) {
       average();  // a checkpoint is one model
       times_.enter(Phase::kSave);
-      saving.save(position_);
+      saving.save(position_, *saved);
       saved_steps_ = {position_.steps, saved_steps_[0]};
     }
   }

@@ -65,10 +65,20 @@ class RankTrainer {
   // What ranks share batches by.
   static int64_t unit(Split split) { return split == Split::kTest ? kTile : 1; }
 
-  // Called behind every `every` steps of the run, on all ranks; 0: never.
+  enum class Saved { kWhole, kChanges };
+  // save is called behind every `every` steps of the run, on all ranks, and for the changes behind every
+  // `publish_every` others; 0: never.
   struct Saving {
     int64_t every = 0;
-    std::function<void(const TrainPosition&)> save;
+    int64_t publish_every = 0;
+    std::function<void(const TrainPosition&, Saved)> save;
+
+    // Behind so many steps.
+    std::optional<Saved> due(int64_t steps) const {
+      if (every > 0 && steps % every == 0) return Saved::kWhole;
+      if (publish_every > 0 && steps % publish_every == 0) return Saved::kChanges;
+      return std::nullopt;
+    }
   };
 
   // The feed's batches are those of the epoch behind the position at hand.

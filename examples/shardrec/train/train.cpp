@@ -168,7 +168,14 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
     begin(options, start, comm, rank, trainer, store, result);
     const RankTrainer::Saving saving{
         .every = store ? options.save_every : 0,
-        .save = [&](const TrainPosition& position) { store->commit(settings, position); }};
+        .publish_every = store ? options.publish_every : 0,
+        .save = [&](const TrainPosition& position, RankTrainer::Saved saved) {
+          if (saved == RankTrainer::Saved::kWhole) {
+            store->commit(settings, position);
+          } else {
+            store->publish(settings, position);
+          }
+        }};
     const TrainPosition first = trainer.position();
     Progress progress(rank == 0, options.progress_every);
     bool stopped = false;

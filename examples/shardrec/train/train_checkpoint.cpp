@@ -80,7 +80,8 @@ std::string RunStore::load(int64_t step, const std::string& rules) {
   return checkpoint_.load_partial(rules, work.control());
 }
 
-void RunStore::commit(const std::string& settings, const TrainPosition& position) {
+template <class Commit>
+void RunStore::save(const std::string& settings, const TrainPosition& position, Commit commit) {
   if (position.steps == saved_step_) return;
   const PositionNumbers numbers{position.epoch, position.batches, position.steps, position.samples};
   if (rank_ == 0) {
@@ -88,8 +89,18 @@ void RunStore::commit(const std::string& settings, const TrainPosition& position
     checkpoint_.set_tensor(kPosition, numbers);
   }
   const LongWork work("saving " + directory_, rank_ == 0, LongWork::OnInterrupt::kFinish);
-  checkpoint_.commit(position.steps, work.control());
+  commit(position.steps, work.control());
   saved_step_ = position.steps;
+}
+
+void RunStore::commit(const std::string& settings, const TrainPosition& position) {
+  save(settings, position,
+       [&](int64_t step, const Control* control) { checkpoint_.commit(step, control); });
+}
+
+void RunStore::publish(const std::string& settings, const TrainPosition& position) {
+  save(settings, position,
+       [&](int64_t step, const Control* control) { checkpoint_.commit_delta(step, control); });
 }
 
 }  // namespace shardrec::cli

@@ -39,8 +39,13 @@ class RunStore {
 
   // Collective; an interrupt does not end it. A position that is saved already is not saved again.
   void commit(const std::string& settings, const TrainPosition& position);
+  // The same of what has changed since the last one.
+  void publish(const std::string& settings, const TrainPosition& position);
 
  private:
+  template <class Commit>
+  void save(const std::string& settings, const TrainPosition& position, Commit commit);
+
   int rank_;
   std::string directory_;
   Checkpoint checkpoint_;

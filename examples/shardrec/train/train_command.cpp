@@ -200,7 +200,15 @@ void add_checkpoint_options(CLI::App* command, TrainOptions& o) {
   command->add_option("--save-every", o.save_every, "And one behind every so many steps")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->needs(save);
-  command->add_option("--keep", o.keep, "Checkpoints that stay, the newest ones; 0: all")
+  command
+      ->add_option("--publish-every", o.publish_every,
+                   "And behind every so many steps one of what has changed since the one before, "
+                   "from which scorers take the rows that have changed")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->needs(save);
+  command
+      ->add_option("--keep", o.keep,
+                   "Checkpoints that stay, the newest ones, and what they are changes of; 0: all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
       ->needs(save)
       ->capture_default_str();

@@ -52,8 +52,9 @@ struct TrainOptions {
   int parse_threads = 0;  // per process; 0: as many as processors are idle
   int64_t rows_per_table = 0;
   std::string save;
-  int64_t save_every = 0;  // steps; 0: at the end only
-  int64_t keep = 3;        // checkpoints that stay; 0: all
+  int64_t save_every = 0;     // steps; 0: at the end only
+  int64_t publish_every = 0;  // steps; 0: never
+  int64_t keep = 3;           // checkpoints that stay; 0: all
   bool resume = false;
   std::string load;
   std::string load_rules;  // file that says what of load may differ
