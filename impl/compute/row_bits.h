@@ -15,25 +15,32 @@ inline constexpr int64_t kRowsOfAWord = 32;
 constexpr size_t row_words(int64_t rows) {
   return static_cast<size_t>((rows + kRowsOfAWord - 1) / kRowsOfAWord);
 }
-constexpr RowWord bit_of_row(int64_t row) { return RowWord{1} << (row % kRowsOfAWord); }
+constexpr RowWord bit_of_row(int64_t row) {
+  return RowWord{1} << (static_cast<uint64_t>(row) % static_cast<uint64_t>(kRowsOfAWord));
+}
 
 // Sets the bits of rows that ascend. Other threads may set those of rows below and above at once: they share
 // no word with these but the first and the last one.
 inline void set_row_bits(RowWord* bits, const int64_t* rows, int64_t count) noexcept {
   if (count == 0) return;
-  const auto word_of = [&](int64_t i) { return rows[i] / kRowsOfAWord; };
-  const int64_t first = word_of(0);
-  const int64_t last = word_of(count - 1);
-  for (int64_t i = 0; i < count;) {
-    const int64_t word = word_of(i);
-    RowWord set = 0;
-    for (; i < count && word_of(i) == word; ++i) set |= bit_of_row(rows[i]);
-    if (word == first || word == last) {
-      std::atomic_ref(bits[word]).fetch_or(set, std::memory_order_relaxed);
-    } else {
-      bits[word] |= set;
-    }
-  }
+  const auto word_of = [&](int64_t i) {
+    return static_cast<uint64_t>(rows[i]) / static_cast<uint64_t>(kRowsOfAWord);
+  };
+  const auto set_shared = [&](uint64_t word, RowWord set) {
+    std::atomic_ref(bits[word]).fetch_or(set, std::memory_order_relaxed);
+  };
+  const uint64_t first = word_of(0);
+  const uint64_t last = word_of(count - 1);
+  int64_t begin = 0;
+  RowWord set = 0;
+  for (; begin < count && word_of(begin) == first; ++begin) set |= bit_of_row(rows[begin]);
+  set_shared(first, set);
+  if (first == last) return;
+  int64_t end = count;
+  for (set = 0; word_of(end - 1) == last; --end) set |= bit_of_row(rows[end - 1]);
+  set_shared(last, set);
+  // No branch in this loop: where words change cannot be predicted.
+  for (int64_t i = begin; i < end; ++i) bits[word_of(i)] |= bit_of_row(rows[i]);
 }
 
 inline int64_t count_row_bits(std::span<const RowWord> bits) noexcept {
