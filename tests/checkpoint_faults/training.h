@@ -36,7 +36,7 @@ class Training {
 
   void train();  // a step
   int64_t steps() const { return steps_; }
-  void commit();  // as number steps()
+  void commit();        // as number steps()
   void commit_delta();  // the same, of what has changed since the last commit
   // The same in the background, while a step is taken beyond it.
   void commit_while_training();

@@ -346,8 +346,11 @@ fn checkpoints() {
         mlp.add_linear(1, Activation::None)?;
         ddp.add_parameter("weight", &[2, 1], vec![1f32, 2.0])?;
         ddp.commit()?;
-        let mut checkpoint =
-            Checkpoint::new(comm, &folder.path("run"), Some(&CheckpointOptions::new().keep_last(4).most_deltas(3)))?;
+        let mut checkpoint = Checkpoint::new(
+            comm,
+            &folder.path("run"),
+            Some(&CheckpointOptions::new().keep_last(4).most_deltas(3)),
+        )?;
         checkpoint.add_collection("tables", &tables)?;
         checkpoint.add_mlp("layers", &mlp)?;
         checkpoint.add_ddp("own", &ddp)?;
