@@ -1020,6 +1020,77 @@ func (c *Collection) SyncReplicas() error {
 	return capi.Collection_sync_replicas(c.raw())
 }
 
+// SyncBegin is shardrec_collection_sync_begin.
+//
+// [Collection.SyncReplicas] in two halves, between which training goes on. begin copies the rows that are to be
+// averaged; a thread of the library averages the copies with those of the other replicas; wait adds to each row what
+// its copy has gained by that: row + (mean - copy) in float32, rounded to the table's dtype. States that are sums of
+// squares ("sum", "exp_avg_sq") become 0 where they would be less. A number that is still as it was when begin was
+// called becomes the mean, so that with nothing trained or written in between the two are
+// [Collection.SyncReplicas], bit for bit. Otherwise replicas differ after wait: rows that were updated or
+// written in between count as changed, and are averaged by the next sync; they are equal after a blocking sync only. A
+// row may be longer than MAX_NORM until its next step.
+// Between the two, [Collection.SyncReplicas], _sync_begin, _check_replicas, _replica_fill and loads of
+// checkpoints are [ErrInvalidState], and nothing has changed; all other calls of the collection and its lookups are as
+// ever. wait without begin is [ErrInvalidState]. Steps and settings are compared by both, as
+// [Collection.SyncReplicas] does; after [ErrDisagreement] from wait the sync is still under way (set what differs and
+// call again).
+// Copies and means take twice the bytes of the rows that are averaged, in the host's memory or on the collection's
+// device (STAT_BYTES_BUFFERS), which are kept for the next time; where a rank has no room for them, begin is
+// [ErrOutOfMemory] on all ranks, and all is as before. The thread exchanges over a channel of its own. What ends it (a dead
+// peer, the step deadline of an exchange, an abort, memory that runs out) ends this rank's sharding and replica groups
+// and the mesh at once, and wait says what it was. So does destroying the collection between the two. Rows change in
+// wait only, when all ranks of the mesh have all means.
+// On a collection without a mesh, or with one replica, nothing happens in either. With a DEVICE whose rows go by NCCL,
+// begin is [ErrUnsupported] on all ranks, and all is as before: its exchanges and those of steps would be under way at once,
+// in orders that ranks do not share.
+// Both are collective over the mesh and take effect in call order; begin blocks until the rows are copied, wait until
+// the means are there. Errors: as [Collection.SyncReplicas]; begin also [ErrUnsupported]. Since 0.2.
+func (c *Collection) SyncBegin() error {
+	return capi.Collection_sync_begin(c.raw())
+}
+
+// SyncWait is shardrec_collection_sync_wait.
+func (c *Collection) SyncWait() error {
+	return capi.Collection_sync_wait(c.raw())
+}
+
+// CheckReplicas is shardrec_collection_check_replicas.
+//
+// Compares the copies of the tables, weights and all optimizer states, by hashes of 64 bits: of a table that is cut the
+// copies of the replicas, of one that the plan replicates those of all ranks. A NaN is equal to any other, 0 is not
+// equal to -0. Copies of cut tables are equal from creation or a load up to the next step, and after
+// [Collection.SyncReplicas] and [Collection.ReplicaFill]; those of replicated tables after each step.
+// Where some differ, all ranks of the mesh get [ErrDisagreement], with the first TABLE that differs, the first of its rows
+// that does (POSITION), and a RANK of the mesh whose row is another one than that of replica 0, or of rank 0 where the
+// table is replicated; the tables are as before, and the mesh lives on. Without a mesh, replicated tables are compared.
+// Each rank reads and hashes all its rows, in one thread (those of a device go through the host). [ErrInvalidState]: as
+// [Collection.SyncReplicas], and between sync_begin and sync_wait. After errors other than a handle's,
+// [ErrInvalidState] and [ErrDisagreement] this rank's groups and the mesh are dead.
+// Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: [ErrInvalidHandle],
+// [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrDisagreement], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+func (c *Collection) CheckReplicas() error {
+	return capi.Collection_check_replicas(c.raw())
+}
+
+// ReplicaFill is shardrec_collection_replica_fill.
+//
+// Copies one replica to all others, bit for bit: tables with all optimizer states, the number of steps, learning rates
+// and frozen flags. For a sharding group that has joined or was lost: make a mesh of the ranks that there are now and a
+// collection on it, write the rows of one replica ([Collection.WriteRange]), and fill the others from it.
+// replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
+// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas. Rows go through the
+// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, nothing happens. [ErrInvalidState]: as
+// [Collection.SyncReplicas], and between sync_begin and sync_wait. What all ranks refuse alike
+// ([ErrInvalidArgument], [ErrDisagreement]) leaves all as it was; after errors other than these, [ErrInvalidState] and a handle's
+// this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
+// Collective over the mesh, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState],
+// [ErrInvalidArgument] (no such replica on some rank), [ErrDisagreement] (ranks name different ones), [ErrMismatch], [ErrOutOfMemory],
+// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+func (c *Collection) ReplicaFill(replica int) error {
+	return capi.Collection_replica_fill(c.raw(), int32(replica))
+}
+
 // SetLearningRate is shardrec_collection_set_learning_rate.
 //
 // Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what

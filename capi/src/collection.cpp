@@ -206,6 +206,16 @@ double stat_of(embedding::Collection& tables, shardrec_stat stat, int32_t table)
   return rank_stat(tables, stat);
 }
 
+// A call on the tables that is collective over the mesh.
+template <class Body>
+shardrec_status on_replicas(shardrec_collection* collection, Body body) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kExclusive);
+    use->membership->require_open();
+    body(*use->tables);
+  });
+}
+
 }  // namespace
 }  // namespace shardrec::capi
 
@@ -267,11 +277,23 @@ shardrec_status shardrec_collection_wait_device(shardrec_collection* collection)
 }
 
 shardrec_status shardrec_collection_sync_replicas(shardrec_collection* collection) {
-  return guard([&] {
-    const auto use = enter(collection, Access::kExclusive);
-    use->membership->require_open();
-    use->tables->sync();
-  });
+  return on_replicas(collection, [](training::Tables& tables) { tables.sync(); });
+}
+
+shardrec_status shardrec_collection_sync_begin(shardrec_collection* collection) {
+  return on_replicas(collection, [](training::Tables& tables) { tables.sync_begin(); });
+}
+
+shardrec_status shardrec_collection_sync_wait(shardrec_collection* collection) {
+  return on_replicas(collection, [](training::Tables& tables) { tables.sync_wait(); });
+}
+
+shardrec_status shardrec_collection_check_replicas(shardrec_collection* collection) {
+  return on_replicas(collection, [](training::Tables& tables) { tables.check_replicas(); });
+}
+
+shardrec_status shardrec_collection_replica_fill(shardrec_collection* collection, int32_t replica) {
+  return on_replicas(collection, [&](training::Tables& tables) { tables.fill_replicas(replica); });
 }
 
 shardrec_status shardrec_collection_set_learning_rate(shardrec_collection* collection,

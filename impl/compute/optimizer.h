@@ -75,7 +75,8 @@ struct OptimizerState {
   const char* name = nullptr;  // as PyTorch and TorchRec call it
   bool by_row = false;         // a value per row and range of sums, else per element
   const char* layer_name =
-      nullptr;  // in checkpoints of layers and DDP parameters; null: these have none
+      nullptr;              // in checkpoints of layers and DDP parameters; null: these have none
+  bool of_squares = false;  // what it adds up is at least 0
 };
 
 // What there is to know of an optimizer, but for its formula.
@@ -118,7 +119,7 @@ inline constexpr std::array<OptimizerFacts, kOptimizerKinds> kOptimizers = {{
      .of_layers = true,
      .l2 = true,
      .decouple = true,
-     .states = {{{"sum", false, "sum"}}}},
+     .states = {{{"sum", false, "sum", true}}}},
     {.kind = OptimizerKind::kRowwiseAdagrad,
      .optimizer = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD,
      .name = "rowwise_adagrad",
@@ -126,21 +127,21 @@ inline constexpr std::array<OptimizerFacts, kOptimizerKinds> kOptimizers = {{
      .l2 = true,
      .decouple = true,
      .sums = 1,
-     .states = {{{"sum", true}}}},
+     .states = {{{"sum", true, nullptr, true}}}},
     {.kind = OptimizerKind::kAdam,
      .optimizer = SHARDREC_OPTIMIZER_ADAM,
      .name = "adam",
      .of_tables = true,
      .of_layers = true,
      .decouple = true,
-     .states = {{{"exp_avg", false, "mean"}, {"exp_avg_sq", false, "square"}}}},
+     .states = {{{"exp_avg", false, "mean"}, {"exp_avg_sq", false, "square", true}}}},
     {.kind = OptimizerKind::kPartialRowwiseAdam,
      .optimizer = SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM,
      .name = "partial_rowwise_adam",
      .of_tables = true,
      .decouple = true,
      .sums = 1,
-     .states = {{{"exp_avg", false}, {"exp_avg_sq", true}}}},
+     .states = {{{"exp_avg", false}, {"exp_avg_sq", true, nullptr, true}}}},
     {.kind = OptimizerKind::kLamb,
      .optimizer = SHARDREC_OPTIMIZER_LAMB,
      .name = "lamb",
@@ -148,14 +149,14 @@ inline constexpr std::array<OptimizerFacts, kOptimizerKinds> kOptimizers = {{
      .of_layers = true,
      .decouple = true,
      .sums = 2,
-     .states = {{{"exp_avg", false, "mean"}, {"exp_avg_sq", false, "square"}}}},
+     .states = {{{"exp_avg", false, "mean"}, {"exp_avg_sq", false, "square", true}}}},
     {.kind = OptimizerKind::kPartialRowwiseLamb,
      .optimizer = SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB,
      .name = "partial_rowwise_lamb",
      .of_tables = true,
      .decouple = true,
      .sums = 4,
-     .states = {{{"exp_avg", false}, {"exp_avg_sq", true}}}},
+     .states = {{{"exp_avg", false}, {"exp_avg_sq", true, nullptr, true}}}},
     {.kind = OptimizerKind::kLarsSgd,
      .optimizer = SHARDREC_OPTIMIZER_LARS_SGD,
      .name = "lars_sgd",

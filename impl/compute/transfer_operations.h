@@ -90,6 +90,19 @@ struct RankMeans {
   int64_t count = 0;
 };
 
+// Rows that have gone on since they were copied, where the copies have become others meanwhile: what the copies have
+// gained is added to the rows (math::add_gain), in float32, rounded to nearest. A number that is as it was becomes
+// what its copy has become, bit for bit.
+struct RowGains {
+  RowTarget rows;  // numbers name no row twice
+  const std::byte* before =
+      nullptr;  // [count, width] of rows.element, side by side: the rows as they were copied
+  const std::byte* after = nullptr;  // what the copies have become
+  int64_t count = 0;
+  int64_t width = 0;
+  bool at_least_zero = false;  // a sum of squares: what would be less than 0 becomes 0
+};
+
 // When an operation is over, and the thread rule: backend.h.
 class TransferOperations {
  public:
@@ -117,6 +130,8 @@ class TransferOperations {
   // are until the operation is over; and means over ranks.
   virtual void move_rows(std::span<const RowTransfer> transfers) = 0;
   virtual void average(const RankMeans& means) = 0;
+  // Numbers of rows as move_rows() has them.
+  virtual void add_gains(std::span<const RowGains> gains) = 0;
 
   // Rows of outputs or gradients in fewer bytes, while they travel.
   virtual void encode_rows(std::span<const RowEncoding> blocks) = 0;

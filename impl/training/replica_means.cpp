@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/ipc/carrier.h"
-#include "comm/nccl/carrier.h"
-#include "compute/backends/registry.h"
 #include "compute/booked_memory.h"
-#include "core/error.h"
 #include "embedding/batch/operations_scope.h"
-#include "embedding/exchange/exchange.h"
 
 namespace shardrec::training {
 namespace {
 
-// A block on a device is as large as makes its two exchanges worth their messages between hosts.
-constexpr size_t kMostOnDevice = size_t{16} << 20;
 // Rows of a block that are listed by their numbers.
 constexpr size_t kMostListed = compute::kMostTransferred / sizeof(int64_t);
 
@@ -26,41 +19,10 @@ ReplicaMeans::ReplicaMeans(const std::shared_ptr<comm::Communicator>& replicas,
                            std::shared_ptr<embedding::Collection> collection)
     : collection_(std::move(collection)),
       changed_only_(collection_->options().replica_sync == SHARDREC_REPLICA_SYNC_TOUCHED),
-      ranks_(replicas->size()),
-      rank_(replicas->rank()),
+      blocks_(replicas, std::move(channel), collection_, nullptr),
+      means_(blocks_.backend().memory()),
       changed_(collection_->counters().buffer_bytes),
-      numbers_memory_(compute::book(compute::cpu_memory(), collection_->counters().buffer_bytes)) {
-  const int32_t device = collection_->backend().caller_devices().cuda;
-  const bool on_device = device != core::DeviceSet::kNoDevice;
-  std::shared_ptr<comm::nccl::StopWord> stop;
-  if (on_device && replicas->device_bodies() == comm::DeviceBodies::kNccl) {
-    stop = std::make_shared<comm::nccl::StopWord>(replicas);
-  }
-  if (on_device) {
-    own_backend_ = compute::backend_named(collection_->options().backend)
-                       .make({.threads = collection_->threads(),
-                              .device = device,
-                              .peers_in_process = replicas->reads_in_place() && stop == nullptr,
-                              .wait = collection_->options().device_wait,
-                              .booked = collection_->counters().buffer_bytes,
-                              .stop = stop});
-  }
-  backend_ = on_device ? own_backend_.get() : &collection_->backend();
-  bodies_ = stop == nullptr
-                ? comm::ipc::make_carrier(*backend_, replicas, collection_->counters().buffer_bytes)
-                : comm::nccl::make_carrier(*backend_, replicas, std::move(stop),
-                                           comm::nccl::LaneSet::kOne);
-  channel_ = std::make_unique<embedding::OrderedChannel>(
-      bodies_->over(std::move(channel), comm::Purpose::kControl), ranks_, *bodies_);
-  rows_sent_ = bodies_->make_buffer();
-  means_sent_ = bodies_->make_buffer();
-  rows_received_ = bodies_->make_received();
-  means_received_ = bodies_->make_received();
-  means_.emplace(backend_->memory());
-  most_bytes_ = on_device ? kMostOnDevice : compute::kMostTransferred;
-  messages_.resize(static_cast<size_t>(ranks_));
-  parts_.resize(static_cast<size_t>(ranks_));
-}
+      numbers_memory_(compute::book(compute::cpu_memory(), collection_->counters().buffer_bytes)) {}
 
 compute::RowTransfer ReplicaMeans::BlockRows::to_block(std::byte* block) const {
   const auto width = static_cast<size_t>(piece.row_width());
@@ -91,16 +53,16 @@ compute::RowTransfer ReplicaMeans::BlockRows::to_table(const std::byte* block) c
 }
 
 // Operations end before the memory that they read is let go of.
-ReplicaMeans::~ReplicaMeans() { embedding::finish_operations(*backend_); }
+ReplicaMeans::~ReplicaMeans() { embedding::finish_operations(blocks_.backend()); }
 
 void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation& operation) {
-  if (changed_only_) changed_.gather(*collection_, *backend_, of_replicas, operation);
+  if (changed_only_) changed_.gather(*collection_, blocks_.backend(), of_replicas, operation);
   const auto pieces = embedding::stored_pieces(collection_->layout(), collection_->shards(),
                                                embedding::PieceUse::kLoad);
   make_room_for_numbers(pieces);
   for (const embedding::StoredPiece& piece : pieces) add_to_block(piece, operation.name);
   average_block(operation.name);
-  backend_->wait();
+  blocks_.backend().wait();
   for (size_t s = 0; s < collection_->shards().size(); ++s) {
     collection_->counters().rows_synced.fetch_add(averaged_rows(s), std::memory_order_relaxed);
   }
@@ -130,7 +92,7 @@ void ReplicaMeans::add_to_block(const embedding::StoredPiece& piece, const char*
   if (piece.element != element_) average_block(operation);
   element_ = piece.element;
   const int64_t width = piece.row_width();
-  const auto most = static_cast<int64_t>(most_bytes_ / compute::element_bytes(element_));
+  const auto most = static_cast<int64_t>(blocks_.most_bytes() / compute::element_bytes(element_));
   const bool listed = is_listed(piece.shard);
   int64_t left = averaged_rows(piece.shard);
   int64_t next = 0;  // row
@@ -159,66 +121,20 @@ void ReplicaMeans::add_to_block(const embedding::StoredPiece& piece, const char*
 
 void ReplicaMeans::average_block(const char* operation) {
   if (elements_ == 0) return;
-  const comm::OwnedRanges ranges{.count = elements_,
-                                 .ranks = ranks_,
-                                 .grain = comm::line_grain(compute::element_bytes(element_))};
-  const comm::OwnedRange own = ranges.of(rank_);
-  std::byte* const rows = rows_sent_->resize(bytes_of(elements_));
+  std::byte* const rows = blocks_.begin(element_, elements_);
   transfers_.clear();
   for (const BlockRows& part : block_) {
     transfers_.push_back(part.to_block(rows));
   }
-  backend_->transfer().move_rows(transfers_);
-  rows_sent_->publish(rows, rows + bytes_of(elements_));
-  for (int r = 0; r < ranks_; ++r) {
-    const comm::OwnedRange range = ranges.of(r);
-    const std::byte* const at = rows + bytes_of(range.begin);
-    messages_[static_cast<size_t>(r)] = rows_sent_->host(at, at + bytes_of(range.count));
-  }
-  const auto addends = rows_received_->open(exchange(operation, *rows_sent_));
-  for (size_t r = 0; r < addends.size(); ++r) {
-    require_size(addends[r], own, r, operation);
-    parts_[r] = addends[r].data();
-  }
-  std::byte* const means = means_sent_->resize(bytes_of(own.count));
-  backend_->transfer().average(
-      {.ranks = parts_, .means = means, .element = element_, .count = own.count});
-  means_sent_->publish(means, means + bytes_of(own.count));
-  std::fill(messages_.begin(), messages_.end(),
-            means_sent_->host(means, means + bytes_of(own.count)));
-  const auto parts = means_received_->open(exchange(operation, *means_sent_));
-  std::byte* const block = means_->resize(bytes_of(elements_));
-  for (size_t r = 0; r < parts.size(); ++r) {
-    const comm::OwnedRange range = ranges.of(static_cast<int64_t>(r));
-    require_size(parts[r], range, r, operation);
-    backend_->transfer().copy(block + bytes_of(range.begin), parts[r].data(), parts[r].size());
-  }
-  // Throws where messages were broken off on their way: zeros have come instead then.
-  backend_->wait();
-  write_back(block);
-  channel_->settle();
+  blocks_.backend().transfer().move_rows(transfers_);
+  std::byte* const means = means_.resize(bytes_of(elements_));
+  blocks_.average(operation, means);
+  write_back(means);
   // Operations read the numbers, which the next block overwrites.
-  if (listed_ != 0) backend_->wait();
+  if (listed_ != 0) blocks_.backend().wait();
   block_.clear();
   elements_ = 0;
   listed_ = 0;
-}
-
-std::span<const comm::ConstBytes> ReplicaMeans::exchange(const char* operation,
-                                                         const comm::MessageBuffer& sent) {
-  collection_->counters().bytes_sync.fetch_add(embedding::bytes_to_others(messages_, rank_),
-                                               std::memory_order_relaxed);
-  return channel_->exchange(embedding::ExchangeKind::kSync, operation,
-                            static_cast<uint64_t>(elements_), messages_, sent.keep_alive());
-}
-
-void ReplicaMeans::require_size(comm::ConstBytes part, const comm::OwnedRange& range, size_t from,
-                                const char* operation) const {
-  if (part.size() == bytes_of(range.count)) return;
-  core::fail(SHARDREC_CORRUPT_DATA,
-             core::sentence("replica ", from, " sent ", part.size(), " bytes of a block; it has ",
-                            bytes_of(range.count), " there"),
-             {.rank = static_cast<int64_t>(from), .operation = operation});
 }
 
 void ReplicaMeans::write_back(const std::byte* block) {
@@ -237,7 +153,7 @@ void ReplicaMeans::write_back(const std::byte* block) {
     }
     transfers_.push_back(part.to_table(block));
   }
-  backend_->transfer().move_rows(transfers_);
+  blocks_.backend().transfer().move_rows(transfers_);
 }
 
 }  // namespace shardrec::training

@@ -1,20 +1,27 @@
 #include "training/sync.h"
 
-#include <algorithm>
 #include <bit>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "comm/collective/agree.h"
+#include "training/call_order.h"
+#include "training/replica_check.h"
+#include "training/replica_fill.h"
 
 namespace shardrec::training {
 namespace {
 
-constexpr const char* kName = "sync";
+constexpr comm::Operation operation_named(const char* name, uint32_t kind,
+                                          comm::DeadlineKind deadline = comm::DeadlineKind::kStep) {
+  return {.name = name, .kind = kind, .detail = 0, .deadline_kind = deadline};
+}
 
-constexpr comm::Operation kOperation{
-    .name = kName, .kind = 1, .detail = 0, .deadline_kind = comm::DeadlineKind::kStep};
+constexpr comm::Operation kAverage = operation_named("sync", 1);
+constexpr comm::Operation kBegin = operation_named("sync_begin", 2);
+constexpr comm::Operation kWait = operation_named("sync_wait", 3);
+constexpr comm::Operation kCheck = operation_named("check_replicas", 4, comm::DeadlineKind::kSetup);
+constexpr comm::Operation kFill = operation_named("replica_fill", 5, comm::DeadlineKind::kSetup);
 
 comm::Collectives collectives_on(comm::Communicator& group) {
   return {group.open_channel(comm::Purpose::kControl), group.rank(), group.size()};
@@ -24,48 +31,42 @@ comm::Collectives collectives_on(comm::Communicator& group) {
 
 ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
                          std::shared_ptr<comm::Communicator> replicas)
-    : mesh_(std::move(mesh)),
-      replicas_(std::move(replicas)),
-      of_mesh_(collectives_on(*mesh_)),
-      of_replicas_(collectives_on(*replicas_)),
-      rows_channel_(replicas_->open_channel(comm::Purpose::kControl)) {}
+    : groups_(std::move(mesh), std::move(replicas)),
+      of_mesh_(collectives_on(groups_.mesh())),
+      of_replicas_(collectives_on(*groups_.replicas())),
+      rows_channel_(groups_.replicas()->open_channel(comm::Purpose::kControl)) {}
 
 // Runs body. An error that not all ranks of the mesh throw alike ends all groups of this rank,
 // whose ranks would wait for it; where it says which rank is gone, later calls say the same, and
 // not what these groups have heard of this rank's end.
 template <class Body>
-void ReplicaSync::or_end(embedding::Collection& collection, Body body) {
-  comm::Communicator* const groups[] = {mesh_.get(), replicas_.get(), &collection.communicator()};
+void ReplicaSync::or_end(const char* call, Body body) {
+  comm::Communicator& of_collection = collection_->communicator();
   try {
     body();
   } catch (const comm::AgreedError&) {
     throw;
   } catch (const core::Error& error) {
-    for (comm::Communicator* group : groups) {
-      // An abort stays an abort on its way to the other groups.
-      if (error.status() == SHARDREC_ABORTED) {
-        group->abort(error.sentence());
-      } else {
-        group->fail(kName);
-      }
-    }
+    groups_.end(of_collection, call, &error);
     if (error.status() == SHARDREC_TIMEOUT || error.status() == SHARDREC_PEER_FAILED) {
       ended_.emplace(error);
     }
     throw;
   } catch (...) {
-    for (comm::Communicator* group : groups) group->fail(kName);
+    groups_.end(of_collection, call, nullptr);
     throw;
   }
 }
 
 void ReplicaSync::connect(const std::shared_ptr<embedding::Collection>& collection,
                           const comm::Operation& operation) {
-  if (replicas_->size() == 1) return;
-  or_end(*collection, [&] {
-    const bool by_nccl = replicas_->device_bodies() == comm::DeviceBodies::kNccl;
+  collection_ = collection;
+  if (alone()) return;
+  or_end(kAverage.name, [&] {
+    const auto& replicas = groups_.replicas();
+    const bool by_nccl = replicas->device_bodies() == comm::DeviceBodies::kNccl;
     comm::agree_on_same(of_mesh_, operation, [&] {
-      means_ = std::make_unique<ReplicaMeans>(replicas_, std::move(rows_channel_), collection);
+      means_ = std::make_unique<ReplicaMeans>(replicas, std::move(rows_channel_), collection);
       if (collection->options().replica_sync == SHARDREC_REPLICA_SYNC_TOUCHED) {
         collection->note_changed_rows();
       }
@@ -76,38 +77,135 @@ void ReplicaSync::connect(const std::shared_ptr<embedding::Collection>& collecti
   });
 }
 
-void ReplicaSync::average(embedding::Collection& collection) {
-  if (ended_) throw core::Error(*ended_);
-  collection.require_whole();
-  collection.ordered().require_nothing_posted(kName);
-  if (replicas_->size() == 1) return;
-  or_end(collection, [&] {
-    // Nothing but the proof that the ranks of the sharding group are at one place in the call
-    // order: they would wait for each other in different calls.
-    const std::vector<comm::ConstBytes> nothing(
-        static_cast<size_t>(collection.communicator().size()));
-    collection.ordered().settle();
-    collection.ordered().exchange(embedding::ExchangeKind::kSync, kName, 0, nothing, nullptr);
-    collection.ordered().settle();
-    compare_settings(collection);
-    collection.synchronize();
-    means_->average(of_replicas_, kOperation);
+void ReplicaSync::average() {
+  require_ready(kAverage.name);
+  require_no_means_under_way("sync_replicas");
+  if (alone()) return;
+  or_end(kAverage.name, [&] {
+    prove_call_order(*collection_, kAverage);
+    compare_settings(kAverage);
+    collection_->synchronize();
+    means_->average(of_replicas_, kAverage);
   });
-  set_in_step(collection);
+  set_in_step();
 }
 
-void ReplicaSync::compare_settings(embedding::Collection& collection) {
+void ReplicaSync::begin() {
+  require_ready(kBegin.name);
+  require_no_means_under_way(kBegin.name);
+  if (alone()) return;
+  or_end(kBegin.name, [&] {
+    prove_call_order(*collection_, kBegin);
+    compare_settings(kBegin);
+    if (overlapped_ == nullptr) connect_overlapped();
+    collection_->synchronize();
+    overlapped_->gather(of_replicas_, kBegin);
+    comm::agree(of_mesh_, kBegin, [&] { overlapped_->prepare(); });
+    overlapped_->start(kAverage);
+  });
+}
+
+void ReplicaSync::wait() {
+  require_ready(kWait.name);
+  if (alone()) return;
+  if (overlapped_ == nullptr || !overlapped_->under_way()) {
+    groups_.mesh().check_before(kWait.name);
+    core::fail(SHARDREC_INVALID_STATE,
+               "sync_wait was called where no sync is under way: call"
+               " shardrec_collection_sync_begin first",
+               {.operation = kWait.name});
+  }
+  or_end(kWait.name, [&] {
+    overlapped_->wait();
+    prove_call_order(*collection_, kWait);
+    // From here on all ranks have all means.
+    compare_settings(kWait);
+    collection_->synchronize();
+    overlapped_->apply();
+  });
+  step_in_common_ = overlapped_->step();
+}
+
+void ReplicaSync::connect_overlapped() {
+  if (overlapped_channel_ == nullptr) {
+    overlapped_channel_ = groups_.replicas()->open_channel(comm::Purpose::kControl);
+  }
+  std::unique_ptr<OverlappedMeans> made;
+  comm::agree(of_mesh_, kBegin, [&] {
+    const bool on_device =
+        collection_->backend().caller_devices().cuda != core::DeviceSet::kNoDevice;
+    if (on_device && groups_.replicas()->device_bodies() == comm::DeviceBodies::kNccl) {
+      core::fail(SHARDREC_UNSUPPORTED,
+                 "a sync that overlaps with training does not go over NCCL: its exchanges and those"
+                 " of steps would be under way at once, in orders that ranks do not share; call"
+                 " shardrec_collection_sync_replicas",
+                 {.operation = kBegin.name});
+    }
+    made = std::make_unique<OverlappedMeans>(groups_, overlapped_channel_, collection_);
+  });
+  made->connect(of_replicas_);
+  overlapped_ = std::move(made);
+}
+
+void ReplicaSync::check() {
+  require_ready(kCheck.name);
+  require_no_means_under_way(kCheck.name);
+  or_end(kCheck.name, [&] {
+    prove_call_order(*collection_, kCheck);
+    collection_->synchronize();
+    check_equal(*collection_, {.all = of_mesh_, .replicas = &of_replicas_}, kCheck);
+  });
+}
+
+void ReplicaSync::fill(int32_t replica) {
+  require_ready(kFill.name);
+  require_no_means_under_way(kFill.name);
+  or_end(kFill.name, [&] {
+    prove_call_order(*collection_, kFill);
+    comm::agree_on_same(of_mesh_, kFill, [&] {
+      if (replica < 0 || replica >= of_replicas_.size()) {
+        core::fail(SHARDREC_INVALID_ARGUMENT,
+                   core::sentence("replica is ", replica, "; 0 to ", of_replicas_.size() - 1,
+                                  " are accepted"),
+                   {.value = int64_t{replica}, .limit = int64_t{of_replicas_.size()}});
+      }
+      return std::vector<comm::SharedValue>{{"replica", static_cast<uint64_t>(replica)}};
+    });
+    if (alone()) return;
+    collection_->synchronize();
+    fill_replicas(*collection_, of_replicas_, replica, kFill);
+  });
+  set_in_step();
+}
+
+void ReplicaSync::require_ready(const char* call) const {
+  if (ended_) throw core::Error(*ended_);
+  collection_->require_whole();
+  collection_->ordered().require_nothing_posted(call);
+}
+
+void ReplicaSync::require_no_means_under_way(const char* call) const {
+  if (overlapped_ == nullptr || !overlapped_->under_way()) return;
+  groups_.mesh().check_before(call);
+  core::fail(SHARDREC_INVALID_STATE,
+             core::sentence(call,
+                            " was called while a sync of the collection's replicas is under way:"
+                            " call shardrec_collection_sync_wait first"),
+             {.operation = call});
+}
+
+void ReplicaSync::compare_settings(const comm::Operation& operation) {
   std::vector<comm::SharedValue> values = {
-      {"number of steps", static_cast<uint64_t>(collection.step())}};
-  const embedding::TrainingSettings& settings = collection.settings();
-  const auto& tables = collection.model().tables;
+      {"number of steps", static_cast<uint64_t>(collection_->step())}};
+  const embedding::TrainingSettings& settings = collection_->settings();
+  const auto& tables = collection_->model().tables;
   for (size_t t = 0; t < tables.size(); ++t) {
     const auto table = static_cast<int32_t>(t);
     values.push_back(
         {"learning rate", std::bit_cast<uint64_t>(settings.learning_rate(table)), tables[t].name});
     values.push_back({"frozen flag", uint64_t{settings.frozen(table)}, tables[t].name});
   }
-  comm::require_same(of_mesh_, kOperation, values);
+  comm::require_same(of_mesh_, operation, values);
 }
 
 }  // namespace shardrec::training

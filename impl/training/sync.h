@@ -1,5 +1,5 @@
 // Keeps the replicas of a collection in step: the mean of weights and of every optimizer state over
-// the ranks that hold the same boxes.
+// the ranks that hold the same boxes; compares them, and fills them from one of them.
 //
 // Thread rule: as the collection's.
 #pragma once
@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "embedding/collection.h"
+#include "training/mesh_groups.h"
+#include "training/overlapped_means.h"
 #include "training/replica_means.h"
 
 namespace shardrec::training {
@@ -25,40 +26,59 @@ class ReplicaSync {
               std::shared_ptr<comm::Communicator> replicas);
 
   // Makes what average() exchanges rows of the collection with, which begins to note its changed rows, if its options
-  // say so. Collective over the mesh, once. An error on one rank
+  // say so. Collective over the mesh, once, before the calls below, which are about this collection. An error on one rank
   // is every rank's; one of the replicas' exchange ends the mesh and both groups of this rank.
   void connect(const std::shared_ptr<embedding::Collection>& collection,
                const comm::Operation& operation);
 
-  // Collective over the mesh. The collections have the same model, plan and options. Where steps or
-  // training settings differ, every rank of the mesh throws comm::AgreedError (DISAGREEMENT) and all is
-  // as before. Any other error, memory that runs out included, ends the mesh and both groups of
-  // this rank: no peer waits for it, then or later, or trains on tables that are averaged in part. Where it was that a rank is gone or did not come in time, every later call throws the same.
-  void average(embedding::Collection& collection);
+  // Those below are collective over the mesh. The collections have the same model, plan and options. What all ranks of the mesh
+  // refuse alike is a comm::AgreedError: all is as before. Any other error of an exchange, memory that runs out included, ends the mesh
+  // and both groups of this rank: no peer waits for it, then or later, or trains on tables that are averaged or filled in
+  // part. Where it was that a rank is gone or did not come in time, every later call throws the same. INVALID_STATE: while begin()
+  // has not been followed by wait(), the others throw it, on this rank.
+
+  // Throws DISAGREEMENT where steps or training settings differ.
+  void average();
+  // The same in two halves, between which training goes on (overlapped_means.h). Steps and settings are compared in both; wait()
+  // may be called again then. Throws INVALID_STATE where nothing was begun.
+  void begin();
+  void wait();
+  // Throws DISAGREEMENT where the copies of a table differ (replica_check.h).
+  void check();
+  // Every replica gets the tables, the number of steps and the settings of the one of that number; gradients that wait for
+  // their step are dropped on all of them. Throws INVALID_ARGUMENT, DISAGREEMENT (another number on another rank).
+  void fill(int32_t replica);
+
+  // Throws INVALID_STATE between begin() and wait().
+  void require_no_means_under_way(const char* call) const;
 
   // Number of this rank's replica.
-  int replica() const noexcept { return replicas_->rank(); }
+  int replica() const noexcept { return groups_.replicas()->rank(); }
   // Have the replicas the same tables, as after average(), at the start and after a load? Always, where all tables are
   // replicated.
-  bool in_step(const embedding::Collection& collection) const {
-    return replicas_->size() == 1 || !collection.layout().any_cut() ||
-           collection.step() == step_in_common_;
+  bool in_step() const {
+    return alone() || !collection_->layout().any_cut() || collection_->step() == step_in_common_;
   }
-  void set_in_step(const embedding::Collection& collection) noexcept {
-    step_in_common_ = collection.step();
-  }
+  void set_in_step() noexcept { step_in_common_ = collection_->step(); }
 
  private:
+  bool alone() const noexcept { return groups_.replicas()->size() == 1; }
   template <class Body>
-  void or_end(embedding::Collection& collection, Body body);
-  void compare_settings(embedding::Collection& collection);
+  void or_end(const char* call, Body body);
+  // Throws where a call cannot begin on this rank.
+  void require_ready(const char* call) const;
+  void compare_settings(const comm::Operation& operation);
+  // For begin(), the first time.
+  void connect_overlapped();
 
-  std::shared_ptr<comm::Communicator> mesh_;
-  std::shared_ptr<comm::Communicator> replicas_;
+  const MeshGroups groups_;
   comm::Collectives of_mesh_;
   comm::Collectives of_replicas_;
-  std::shared_ptr<comm::Channel> rows_channel_;  // null behind connect()
-  std::unique_ptr<ReplicaMeans> means_;          // null: there is one replica
+  std::shared_ptr<comm::Channel> rows_channel_;        // null behind connect()
+  std::shared_ptr<comm::Channel> overlapped_channel_;  // null before the first begin()
+  std::shared_ptr<embedding::Collection> collection_;  // set by connect()
+  std::unique_ptr<ReplicaMeans> means_;                // null: there is one replica
+  std::unique_ptr<OverlappedMeans> overlapped_;        // null before the first begin()
   int64_t step_in_common_ = 0;
   std::optional<core::Error> ended_;
 };

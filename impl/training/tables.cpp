@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "comm/collective/agree.h"
 #include "core/error.h"
+#include "training/call_order.h"
+#include "training/replica_check.h"
 
 namespace shardrec::training {
 
@@ -34,13 +37,50 @@ Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mes
 }
 
 void Tables::sync() {
-  if (replicas_ != nullptr) replicas_->average(*collection_);
+  if (replicas_ != nullptr) replicas_->average();
+}
+
+void Tables::sync_begin() {
+  if (replicas_ != nullptr) replicas_->begin();
+}
+
+void Tables::sync_wait() {
+  if (replicas_ != nullptr) replicas_->wait();
+}
+
+void Tables::check_replicas() {
+  if (replicas_ != nullptr) return replicas_->check();
+  constexpr comm::Operation kCheckOfRanks{.name = "check_replicas",
+                                          .kind = 4,
+                                          .detail = 0,
+                                          .deadline_kind = comm::DeadlineKind::kSetup};
+  collection_->check_before(kCheckOfRanks.name);
+  collection_->ordered().require_nothing_posted(kCheckOfRanks.name);
+  try {
+    prove_call_order(*collection_, kCheckOfRanks);
+    collection_->synchronize();
+    check_equal(*collection_, {.all = collection_->collectives(), .replicas = nullptr},
+                kCheckOfRanks);
+  } catch (const comm::AgreedError&) {
+    throw;
+  } catch (...) {
+    collection_->give_up(kCheckOfRanks.name);
+    throw;
+  }
+}
+
+void Tables::require_no_sync(const char* call) const {
+  if (replicas_ != nullptr) replicas_->require_no_means_under_way(call);
+}
+
+void Tables::fill_replicas(int32_t replica) {
+  if (replicas_ != nullptr) replicas_->fill(replica);
 }
 
 bool Tables::writes_rows() const {
   collection_->require_whole();
   if (replicas_ == nullptr) return true;
-  if (!replicas_->in_step(*collection_)) {
+  if (!replicas_->in_step()) {
     core::fail(SHARDREC_INVALID_STATE,
                core::sentence("the replicas of the collection have taken steps since they were last"
                               " averaged, and one of them would be saved: call"
@@ -55,7 +95,7 @@ std::string Tables::not_one_model() const {
            "load of"
            " all tables with all their rows and states makes them whole";
   }
-  if (replicas_ != nullptr && !replicas_->in_step(*collection_)) {
+  if (replicas_ != nullptr && !replicas_->in_step()) {
     return "the replicas of the collection have taken steps since they were last averaged, and "
            "what a"
            " load leaves as it is would differ between them: call shardrec_collection_sync_replicas"
@@ -68,7 +108,7 @@ void Tables::end_filling(int64_t step) noexcept {
   collection_->set_step(step);
   collection_->update().drop_accumulated();
   collection_->set_filled_in_part(false);
-  if (replicas_ != nullptr) replicas_->set_in_step(*collection_);
+  if (replicas_ != nullptr) replicas_->set_in_step();
 }
 
 }  // namespace shardrec::training

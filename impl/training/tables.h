@@ -34,8 +34,15 @@ class Tables {
   const std::shared_ptr<embedding::Collection>& shared_collection() { return collection_; }
   const plan::Plan& plan() const { return collection_->layout().plan(); }
 
-  // Averages the replicas, as ReplicaSync::average() does; without a mesh, nothing.
+  // As ReplicaSync's calls; without a mesh, nothing.
   void sync();
+  void sync_begin();
+  void sync_wait();
+  void fill_replicas(int32_t replica);
+  // As ReplicaSync::check(); without a mesh, of the tables that are replicated over the communicator. Collective over it then.
+  void check_replicas();
+  // Throws INVALID_STATE while a sync that was begun is not waited for.
+  void require_no_sync(const char* call) const;
 
   // Does this rank write its rows when the tables are saved? One replica does. Throws INVALID_STATE
   // where replicas may differ, or where a load has left the tables filled in part.

@@ -366,6 +366,36 @@ TEST(Hpp, PlansForTopologiesAndMeshes) {
   });
 }
 
+// Rows of two replicas become their mean, then that of the second one.
+TEST(Hpp, KeepsReplicasInStep) {
+  shardrec::run(2, [](shardrec::Comm& comm) {
+    shardrec::Model model;
+    const int32_t table = model.add_table("t", 1, 2);
+    model.add_feature(table, "f", SHARDREC_POOLING_SUM);
+    shardrec::Mesh mesh(comm, 1);
+    shardrec::Collection tables(comm, mesh, model, shardrec::Plan::collective(comm, mesh, model));
+    std::vector<float> row(2);
+    const auto write = [&](float value) {
+      row = {value, value};
+      tables.write_range(table, SHARDREC_TABLE_WEIGHTS, 0, 1, shardrec::Matrix(row.data(), 1, 2));
+    };
+    const auto expect = [&](float value) {
+      tables.read_range(table, SHARDREC_TABLE_WEIGHTS, 0, 1, shardrec::Matrix(row.data(), 1, 2));
+      EXPECT_EQ(row, std::vector<float>({value, value}));
+    };
+    write(comm.rank() == 0 ? 1.0F : 4.0F);
+    EXPECT_THROW(tables.check_replicas(), shardrec::Error);
+    tables.sync_begin();
+    tables.sync_wait();
+    expect(2.5F);
+    tables.check_replicas();
+    write(comm.rank() == 0 ? 1.0F : 4.0F);
+    tables.replica_fill(1);
+    expect(4);
+    tables.check_replicas();
+  });
+}
+
 // One table, SGD: the weights after a step are known by hand.
 TEST(Hpp, TrainsAStepOnTwoRanks) {
   shardrec::run(2, [](shardrec::Comm& comm) {

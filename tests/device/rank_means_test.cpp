@@ -1,6 +1,7 @@
-// Means over ranks on a device, and rows moved inside its memory, have the CPU's bits.
+// Means over ranks on a device, rows moved inside its memory, and what copies of rows have gained, have the CPU's bits.
 #include "compute/cuda/host/transfer/rank_means.h"
 
+#include "compute/cuda/host/transfer/row_gains.h"
 #include "compute/cuda/host/transfer/row_transfers.h"
 #include "device/mirrored.h"
 
@@ -126,6 +127,66 @@ TEST_F(RankMeansOnDevice, RowsMoveByTheirNumbersAndNothingBesideThem) {
       move(nullptr, there_too, to.on_device<std::byte>(), back.on_device<std::byte>());
       EXPECT_TRUE(same_bytes()) << "width " << width;
       clear();
+    }
+  }
+}
+
+// Every third number is as it was when it was copied.
+TEST_F(RankMeansOnDevice, GainsAreAddedToRowsAndNothingBesideThem) {
+  const std::vector<int64_t> numbers = {0, 3, 4, 17, 31, 36};
+  for (const Element element : kElements) {
+    for (const int64_t width : {1, 5, 8}) {
+      for (const bool listed : {false, true}) {
+        const int64_t count = listed ? std::ssize(numbers) : 37;
+        const size_t stride = static_cast<size_t>(width) + 3;
+        const size_t size = element_bytes(element);
+        const auto list = [&](size_t length) {
+          const auto floats = numbers_of(random_, length, Numbers::kSpecial);
+          std::vector<std::byte> out(length * size);
+          if (element == Element::kFloat32) {
+            std::memcpy(out.data(), floats.data(), out.size());
+          } else {
+            compute::cpu_kernels().narrow(floats.data(), element, out.data(), std::ssize(floats));
+          }
+          return out;
+        };
+        const auto rows = list(37 * stride);
+        auto before = list(static_cast<size_t>(count * width));
+        const auto after = list(static_cast<size_t>(count * width));
+        for (int64_t i = 0; i < count * width; i += 3) {
+          const int64_t row = listed ? numbers[static_cast<size_t>(i / width)] : i / width;
+          const size_t from = (static_cast<size_t>(row) * stride + static_cast<size_t>(i % width));
+          std::memcpy(before.data() + static_cast<size_t>(i) * size, rows.data() + from * size,
+                      size);
+        }
+        const auto* const rows_there =
+            static_cast<const std::byte*>(there(rows.data(), rows.size()));
+        const auto* const before_there =
+            static_cast<const std::byte*>(there(before.data(), before.size()));
+        const auto* const after_there =
+            static_cast<const std::byte*>(there(after.data(), after.size()));
+        Written& table = written(rows.size());
+        for (const bool at_least_zero : {false, true}) {
+          const auto gains = [&](std::byte* to, const std::byte* was, const std::byte* is) {
+            return compute::RowGains{
+                .rows = {to, element, stride, listed ? numbers.data() : nullptr},
+                .before = was,
+                .after = is,
+                .count = count,
+                .width = width,
+                .at_least_zero = at_least_zero};
+          };
+          cpu_->transfer().copy(table.on_host<std::byte>(), rows.data(), rows.size());
+          const auto here = gains(table.on_host<std::byte>(), before.data(), after.data());
+          cpu_->transfer().add_gains({&here, 1});
+          stream_->copy(table.on_device<std::byte>(), rows_there, rows.size());
+          const auto there_too = gains(table.on_device<std::byte>(), before_there, after_there);
+          compute::cuda::host::RowGainSums(stream_).run({&there_too, 1});
+          EXPECT_TRUE(same_numbers(element, table.there->bytes(), table.here))
+              << "width " << width << (listed ? ", listed" : "");
+        }
+        clear();
+      }
     }
   }
 }

@@ -133,13 +133,13 @@ double limit_of(const JobOptions& options) {
 
 const std::vector<std::string>& phases() {
   static const std::vector<std::string> all = {
-      "create",   "plan",   "mesh", "collection", "commit", "begin",  "forward",
-      "backward", "reduce", "sync", "barrier",    "close",  "destroy"};
+      "create", "plan",      "mesh", "collection", "commit",  "begin", "forward", "backward",
+      "reduce", "sync_wait", "sync", "sync_begin", "barrier", "close", "destroy"};
   return all;
 }
 
 bool repeats(const std::string& phase) {
-  const auto first = phases().begin() + 5, end = phases().begin() + 10;
+  const auto first = phases().begin() + 5, end = phases().begin() + 12;
   return std::find(first, end, phase) != end;
 }
 

@@ -259,6 +259,7 @@ static ending hear_reader(group *me) {
 
 static int train(group *me, int steps) {
   shardrec_tensor out, gradient;
+  const int overlaps = me->host->engine != SHARDREC_ENGINE_NCCL;
   TRY(shardrec_tensor_matrix(me->out, SHARDREC_FLOAT32, BATCH, me->width, &out));
   TRY(shardrec_tensor_matrix(me->gradient, SHARDREC_FLOAT32, BATCH, me->width, &gradient));
   for (int step = 0; step < steps; ++step) {
@@ -289,8 +290,16 @@ static int train(group *me, int steps) {
     enter(me, "reduce", step);
     TRY(reduce(me));
     for (int c = 0; c < me->width; ++c) me->dense[c] -= 0.01f * me->dense_gradient[c];
+    enter(me, "sync_wait", step);
+    if (step > 0 && overlaps) {
+      TRY_ON_MESH(shardrec_collection_sync_wait(me->replicas));
+    }
     enter(me, "sync", step);
     TRY_ON_MESH(shardrec_collection_sync_replicas(me->replicas));
+    enter(me, "sync_begin", step); /* its rows are on their way during the next step */
+    if (step + 1 < steps && overlaps) {
+      TRY_ON_MESH(shardrec_collection_sync_begin(me->replicas));
+    }
     if (hear_reader(me).failed) return -2;
   }
   return 0;
@@ -344,8 +353,10 @@ static void call_again(group *me) {
     }
     if (i == 5) {
       status =
-          strcmp(me->phase, "sync") == 0
-              ? shardrec_collection_sync_replicas(me->replicas)
+          strcmp(me->phase, "sync") == 0         ? shardrec_collection_sync_replicas(me->replicas)
+          : strcmp(me->phase, "sync_begin") == 0 ? shardrec_collection_sync_begin(me->replicas)
+          : strcmp(me->phase, "sync_wait") == 0
+              ? shardrec_collection_sync_wait(me->replicas)
               : shardrec_collection_read_range(me->replicas, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, NULL);
     }
     shardrec_last_error_i64(SHARDREC_ERROR_RANK, &rank);

@@ -150,5 +150,65 @@ TEST_P(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
   EXPECT_GT(last, 4);
 }
 
+// sync(one): a call on the replicas, or two, that all ranks make. Where all refuse it alike, all is as before.
+template <class Sync>
+void expect_refused_by_all_or_the_end_of_the_mesh(Sync sync, int64_t least_allocations) {
+  std::barrier together(kRanks);
+  Statuses synced{};
+  Statuses later{};
+  const int64_t last =
+      for_each_allocation([&](int rank, shardrec_comm* comm, int64_t k, bool& fired) {
+        MeshRank one(comm, {});
+        one.create();
+        SR_EXPECT_OK(one.status());
+        one.step(rank, 1);
+        const auto r = static_cast<size_t>(rank);
+        together.arrive_and_wait();
+        if (rank == 0) fail_allocation(k, Shortage::kOnce);
+        synced[r] = sync(one);
+        if (rank == 0) fired = end_shortage();
+        later[r] = one.try_step(rank, 1);
+        if (later[r] == SHARDREC_OK) later[r] = sync(one);
+        together.arrive_and_wait();
+        if (rank == 0) {
+          const std::string what = "allocation " + std::to_string(k) + text(synced) + text(later);
+          EXPECT_EQ(synced[0], fired ? SHARDREC_OUT_OF_MEMORY : SHARDREC_OK) << what;
+          const bool lives = later[0] == SHARDREC_OK;
+          for (size_t each = 0; each < kRanks; ++each) {
+            EXPECT_EQ(later[each], lives ? SHARDREC_OK : SHARDREC_PEER_FAILED) << what;
+            if (lives) {
+              EXPECT_EQ(synced[each], synced[0]) << what;
+            }
+          }
+        }
+        together.arrive_and_wait();
+      });
+  EXPECT_GT(last, least_allocations);
+}
+
+TEST(MeshShortageOfReplicas, ASyncInTwoHalvesIsRefusedByAllRanksOrEndsTheMesh) {
+#ifdef SHARDREC_THREAD_SANITIZER
+  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
+#endif
+  expect_refused_by_all_or_the_end_of_the_mesh(
+      [](MeshRank& one) {
+        const shardrec_status begun = shardrec_collection_sync_begin(one.tables());
+        return begun == SHARDREC_OK ? shardrec_collection_sync_wait(one.tables()) : begun;
+      },
+      20);
+}
+
+TEST(MeshShortageOfReplicas, ChecksAndFillsAreRefusedByAllRanksOrEndTheMesh) {
+#ifdef SHARDREC_THREAD_SANITIZER
+  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
+#endif
+  expect_refused_by_all_or_the_end_of_the_mesh(
+      [](MeshRank& one) {
+        const shardrec_status filled = shardrec_collection_replica_fill(one.tables(), 1);
+        return filled == SHARDREC_OK ? shardrec_collection_check_replicas(one.tables()) : filled;
+      },
+      10);
+}
+
 }  // namespace
 }  // namespace shardrec::test

@@ -108,6 +108,9 @@ class GuardedTransfer final : public TransferOperations {
       cpu_.average(later);
     });
   }
+  void add_gains(std::span<const RowGains> gains) override {
+    later(cpu_, stream_, &TransferOperations::add_gains, gains);
+  }
   void encode_rows(std::span<const RowEncoding> blocks) override {
     later(cpu_, stream_, &TransferOperations::encode_rows, blocks);
   }

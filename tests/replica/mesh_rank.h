@@ -77,8 +77,7 @@ class MeshRank {
     if (setup.options) setup.options(options_);
   }
   ~MeshRank() {
-    shardrec_lookup_destroy(&lookup_);
-    shardrec_collection_destroy(&tables_);
+    destroy();
     shardrec_options_destroy(&options_);
     shardrec_plan_destroy(&plan_);
     shardrec_model_destroy(&model_);
@@ -97,6 +96,12 @@ class MeshRank {
     return status_;
   }
   void create_lookup() { SR_EXPECT_OK(shardrec_lookup_create(tables_, nullptr, &lookup_)); }
+
+  // Of the lookup and the collection.
+  void destroy() {
+    shardrec_lookup_destroy(&lookup_);
+    shardrec_collection_destroy(&tables_);
+  }
 
   shardrec_status status() const { return status_; }
   int32_t replica() const { return replica_; }

@@ -92,6 +92,7 @@ CollectionContents contents_to_load(training::Tables& tables, const std::string&
   tables.collection().require_no_backward();
   tables.collection().ordered().require_nothing_posted("load");
   tables.collection().require_no_snapshot("load");
+  tables.require_no_sync("load");
   CollectionContents contents = contents_of(tables, name);
   contents.boxes = boxes_of(tables.collection(), embedding::PieceUse::kLoad);
   contents.not_one_model = tables.not_one_model();

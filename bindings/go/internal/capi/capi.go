@@ -144,55 +144,55 @@ typedef _gostring_ swig_type_106;
 typedef _gostring_ swig_type_107;
 typedef _gostring_ swig_type_108;
 typedef _gostring_ swig_type_109;
-typedef long long swig_type_110;
-typedef long long swig_type_111;
-typedef _goslice_ swig_type_112;
+typedef _gostring_ swig_type_110;
+typedef _gostring_ swig_type_111;
+typedef _gostring_ swig_type_112;
 typedef _gostring_ swig_type_113;
 typedef long long swig_type_114;
 typedef long long swig_type_115;
 typedef _goslice_ swig_type_116;
 typedef _gostring_ swig_type_117;
-typedef _goslice_ swig_type_118;
-typedef _goslice_ swig_type_119;
-typedef _gostring_ swig_type_120;
-typedef _goslice_ swig_type_121;
+typedef long long swig_type_118;
+typedef long long swig_type_119;
+typedef _goslice_ swig_type_120;
+typedef _gostring_ swig_type_121;
 typedef _goslice_ swig_type_122;
-typedef _gostring_ swig_type_123;
+typedef _goslice_ swig_type_123;
 typedef _gostring_ swig_type_124;
-typedef long long swig_type_125;
-typedef long long swig_type_126;
-typedef _goslice_ swig_type_127;
+typedef _goslice_ swig_type_125;
+typedef _goslice_ swig_type_126;
+typedef _gostring_ swig_type_127;
 typedef _gostring_ swig_type_128;
 typedef long long swig_type_129;
-typedef _gostring_ swig_type_130;
-typedef _gostring_ swig_type_131;
+typedef long long swig_type_130;
+typedef _goslice_ swig_type_131;
 typedef _gostring_ swig_type_132;
 typedef long long swig_type_133;
 typedef _gostring_ swig_type_134;
 typedef _gostring_ swig_type_135;
-typedef _goslice_ swig_type_136;
-typedef _gostring_ swig_type_137;
+typedef _gostring_ swig_type_136;
+typedef long long swig_type_137;
 typedef _gostring_ swig_type_138;
-typedef _goslice_ swig_type_139;
-typedef _gostring_ swig_type_140;
+typedef _gostring_ swig_type_139;
+typedef _goslice_ swig_type_140;
 typedef _gostring_ swig_type_141;
 typedef _gostring_ swig_type_142;
-typedef _gostring_ swig_type_143;
+typedef _goslice_ swig_type_143;
 typedef _gostring_ swig_type_144;
-typedef _goslice_ swig_type_145;
+typedef _gostring_ swig_type_145;
 typedef _gostring_ swig_type_146;
 typedef _gostring_ swig_type_147;
 typedef _gostring_ swig_type_148;
 typedef _goslice_ swig_type_149;
-typedef _goslice_ swig_type_150;
+typedef _gostring_ swig_type_150;
 typedef _gostring_ swig_type_151;
 typedef _gostring_ swig_type_152;
-typedef _gostring_ swig_type_153;
+typedef _goslice_ swig_type_153;
 typedef _goslice_ swig_type_154;
 typedef _gostring_ swig_type_155;
 typedef _gostring_ swig_type_156;
 typedef _gostring_ swig_type_157;
-typedef _gostring_ swig_type_158;
+typedef _goslice_ swig_type_158;
 typedef _gostring_ swig_type_159;
 typedef _gostring_ swig_type_160;
 typedef _gostring_ swig_type_161;
@@ -209,26 +209,26 @@ typedef _gostring_ swig_type_171;
 typedef _gostring_ swig_type_172;
 typedef _gostring_ swig_type_173;
 typedef _gostring_ swig_type_174;
-typedef long long swig_type_175;
+typedef _gostring_ swig_type_175;
 typedef _gostring_ swig_type_176;
 typedef _gostring_ swig_type_177;
 typedef _gostring_ swig_type_178;
-typedef _goslice_ swig_type_179;
-typedef _goslice_ swig_type_180;
+typedef long long swig_type_179;
+typedef _gostring_ swig_type_180;
 typedef _gostring_ swig_type_181;
-typedef _goslice_ swig_type_182;
+typedef _gostring_ swig_type_182;
 typedef _goslice_ swig_type_183;
-typedef _gostring_ swig_type_184;
+typedef _goslice_ swig_type_184;
 typedef _gostring_ swig_type_185;
-typedef _gostring_ swig_type_186;
-typedef _gostring_ swig_type_187;
-typedef long long swig_type_188;
-typedef long long swig_type_189;
+typedef _goslice_ swig_type_186;
+typedef _goslice_ swig_type_187;
+typedef _gostring_ swig_type_188;
+typedef _gostring_ swig_type_189;
 typedef _gostring_ swig_type_190;
 typedef _gostring_ swig_type_191;
-typedef _goslice_ swig_type_192;
-typedef _goslice_ swig_type_193;
-typedef _goslice_ swig_type_194;
+typedef long long swig_type_192;
+typedef long long swig_type_193;
+typedef _gostring_ swig_type_194;
 typedef _gostring_ swig_type_195;
 typedef _goslice_ swig_type_196;
 typedef _goslice_ swig_type_197;
@@ -237,31 +237,31 @@ typedef _gostring_ swig_type_199;
 typedef _goslice_ swig_type_200;
 typedef _goslice_ swig_type_201;
 typedef _goslice_ swig_type_202;
-typedef _goslice_ swig_type_203;
-typedef _gostring_ swig_type_204;
-typedef _gostring_ swig_type_205;
-typedef _gostring_ swig_type_206;
-typedef _gostring_ swig_type_207;
+typedef _gostring_ swig_type_203;
+typedef _goslice_ swig_type_204;
+typedef _goslice_ swig_type_205;
+typedef _goslice_ swig_type_206;
+typedef _goslice_ swig_type_207;
 typedef _gostring_ swig_type_208;
 typedef _gostring_ swig_type_209;
 typedef _gostring_ swig_type_210;
 typedef _gostring_ swig_type_211;
 typedef _gostring_ swig_type_212;
 typedef _gostring_ swig_type_213;
-typedef _goslice_ swig_type_214;
+typedef _gostring_ swig_type_214;
 typedef _gostring_ swig_type_215;
-typedef long long swig_type_216;
+typedef _gostring_ swig_type_216;
 typedef _gostring_ swig_type_217;
-typedef long long swig_type_218;
+typedef _goslice_ swig_type_218;
 typedef _gostring_ swig_type_219;
 typedef long long swig_type_220;
 typedef _gostring_ swig_type_221;
-typedef _gostring_ swig_type_222;
-typedef long long swig_type_223;
-typedef _gostring_ swig_type_224;
+typedef long long swig_type_222;
+typedef _gostring_ swig_type_223;
+typedef long long swig_type_224;
 typedef _gostring_ swig_type_225;
 typedef _gostring_ swig_type_226;
-typedef _gostring_ swig_type_227;
+typedef long long swig_type_227;
 typedef _gostring_ swig_type_228;
 typedef _gostring_ swig_type_229;
 typedef _gostring_ swig_type_230;
@@ -269,75 +269,79 @@ typedef _gostring_ swig_type_231;
 typedef _gostring_ swig_type_232;
 typedef _gostring_ swig_type_233;
 typedef _gostring_ swig_type_234;
-typedef _goslice_ swig_type_235;
+typedef _gostring_ swig_type_235;
 typedef _gostring_ swig_type_236;
 typedef _gostring_ swig_type_237;
 typedef _gostring_ swig_type_238;
-typedef _gostring_ swig_type_239;
+typedef _goslice_ swig_type_239;
 typedef _gostring_ swig_type_240;
 typedef _gostring_ swig_type_241;
-typedef long long swig_type_242;
+typedef _gostring_ swig_type_242;
 typedef _gostring_ swig_type_243;
-typedef long long swig_type_244;
+typedef _gostring_ swig_type_244;
 typedef _gostring_ swig_type_245;
-typedef _gostring_ swig_type_246;
+typedef long long swig_type_246;
 typedef _gostring_ swig_type_247;
-typedef _goslice_ swig_type_248;
-typedef _goslice_ swig_type_249;
+typedef long long swig_type_248;
+typedef _gostring_ swig_type_249;
 typedef _gostring_ swig_type_250;
 typedef _gostring_ swig_type_251;
-typedef _gostring_ swig_type_252;
-typedef _gostring_ swig_type_253;
+typedef _goslice_ swig_type_252;
+typedef _goslice_ swig_type_253;
 typedef _gostring_ swig_type_254;
-typedef long long swig_type_255;
+typedef _gostring_ swig_type_255;
 typedef _gostring_ swig_type_256;
 typedef _gostring_ swig_type_257;
 typedef _gostring_ swig_type_258;
-typedef _gostring_ swig_type_259;
+typedef long long swig_type_259;
 typedef _gostring_ swig_type_260;
 typedef _gostring_ swig_type_261;
 typedef _gostring_ swig_type_262;
 typedef _gostring_ swig_type_263;
-typedef long long swig_type_264;
-typedef long long swig_type_265;
-typedef long long swig_type_266;
-typedef long long swig_type_267;
-typedef _gostring_ swig_type_268;
-typedef _gostring_ swig_type_269;
+typedef _gostring_ swig_type_264;
+typedef _gostring_ swig_type_265;
+typedef _gostring_ swig_type_266;
+typedef _gostring_ swig_type_267;
+typedef long long swig_type_268;
+typedef long long swig_type_269;
 typedef long long swig_type_270;
-typedef _goslice_ swig_type_271;
-typedef _goslice_ swig_type_272;
-typedef _goslice_ swig_type_273;
-typedef _goslice_ swig_type_274;
+typedef long long swig_type_271;
+typedef _gostring_ swig_type_272;
+typedef _gostring_ swig_type_273;
+typedef long long swig_type_274;
 typedef _goslice_ swig_type_275;
 typedef _goslice_ swig_type_276;
-typedef _gostring_ swig_type_277;
-typedef long long swig_type_278;
-typedef long long swig_type_279;
-typedef _gostring_ swig_type_280;
+typedef _goslice_ swig_type_277;
+typedef _goslice_ swig_type_278;
+typedef _goslice_ swig_type_279;
+typedef _goslice_ swig_type_280;
 typedef _gostring_ swig_type_281;
-typedef _gostring_ swig_type_282;
-typedef _gostring_ swig_type_283;
+typedef long long swig_type_282;
+typedef long long swig_type_283;
 typedef _gostring_ swig_type_284;
 typedef _gostring_ swig_type_285;
-typedef long long swig_type_286;
-typedef _goslice_ swig_type_287;
-typedef _goslice_ swig_type_288;
-typedef _goslice_ swig_type_289;
-typedef _goslice_ swig_type_290;
+typedef _gostring_ swig_type_286;
+typedef _gostring_ swig_type_287;
+typedef _gostring_ swig_type_288;
+typedef _gostring_ swig_type_289;
+typedef long long swig_type_290;
 typedef _goslice_ swig_type_291;
 typedef _goslice_ swig_type_292;
 typedef _goslice_ swig_type_293;
-typedef _gostring_ swig_type_294;
-typedef long long swig_type_295;
+typedef _goslice_ swig_type_294;
+typedef _goslice_ swig_type_295;
 typedef _goslice_ swig_type_296;
 typedef _goslice_ swig_type_297;
-typedef _goslice_ swig_type_298;
-typedef _goslice_ swig_type_299;
+typedef _gostring_ swig_type_298;
+typedef long long swig_type_299;
 typedef _goslice_ swig_type_300;
 typedef _goslice_ swig_type_301;
 typedef _goslice_ swig_type_302;
 typedef _goslice_ swig_type_303;
+typedef _goslice_ swig_type_304;
+typedef _goslice_ swig_type_305;
+typedef _goslice_ swig_type_306;
+typedef _goslice_ swig_type_307;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -421,118 +425,122 @@ extern swig_type_100 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2)
 extern swig_type_101 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_102 arg2);
 extern swig_type_103 _wrap_collection_wait_device_capi(uintptr_t arg1);
 extern swig_type_104 _wrap_collection_sync_replicas_capi(uintptr_t arg1);
-extern swig_type_105 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
-extern swig_type_106 _wrap_collection_learning_rate_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_107 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_108 _wrap_collection_frozen_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_109 _wrap_collection_read_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_110 arg4, swig_type_111 arg5, swig_type_112 arg6);
-extern swig_type_113 _wrap_collection_write_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_114 arg4, swig_type_115 arg5, swig_type_116 arg6);
-extern swig_type_117 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_118 arg4, swig_type_119 arg5);
-extern swig_type_120 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_121 arg4, swig_type_122 arg5);
-extern swig_type_123 _wrap_collection_mark_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_124 _wrap_collection_changed_rows_capi(uintptr_t arg1, swig_type_125 arg2, int arg3, swig_type_126 arg4, swig_type_127 arg5, swig_voidp arg6);
-extern swig_type_128 _wrap_collection_release_mark_capi(uintptr_t arg1, swig_type_129 arg2);
-extern swig_type_130 _wrap_collection_stat_capi(uintptr_t arg1, swig_intgo arg2, int arg3, swig_voidp arg4);
-extern swig_type_131 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_105 _wrap_collection_sync_begin_capi(uintptr_t arg1);
+extern swig_type_106 _wrap_collection_sync_wait_capi(uintptr_t arg1);
+extern swig_type_107 _wrap_collection_check_replicas_capi(uintptr_t arg1);
+extern swig_type_108 _wrap_collection_replica_fill_capi(uintptr_t arg1, int arg2);
+extern swig_type_109 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
+extern swig_type_110 _wrap_collection_learning_rate_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_111 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_112 _wrap_collection_frozen_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_113 _wrap_collection_read_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_114 arg4, swig_type_115 arg5, swig_type_116 arg6);
+extern swig_type_117 _wrap_collection_write_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_118 arg4, swig_type_119 arg5, swig_type_120 arg6);
+extern swig_type_121 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_122 arg4, swig_type_123 arg5);
+extern swig_type_124 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_125 arg4, swig_type_126 arg5);
+extern swig_type_127 _wrap_collection_mark_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_128 _wrap_collection_changed_rows_capi(uintptr_t arg1, swig_type_129 arg2, int arg3, swig_type_130 arg4, swig_type_131 arg5, swig_voidp arg6);
+extern swig_type_132 _wrap_collection_release_mark_capi(uintptr_t arg1, swig_type_133 arg2);
+extern swig_type_134 _wrap_collection_stat_capi(uintptr_t arg1, swig_intgo arg2, int arg3, swig_voidp arg4);
+extern swig_type_135 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_132 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_133 arg2);
-extern swig_type_134 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_135 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_136 arg3);
-extern swig_type_137 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_138 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_139 arg3);
-extern swig_type_140 _wrap_lookup_send_gradients_capi(uintptr_t arg1, swig_intgo arg2);
-extern swig_type_141 _wrap_lookup_backward_capi(uintptr_t arg1, swig_intgo arg2);
-extern swig_type_142 _wrap_lookup_backward_begin_capi(uintptr_t arg1, swig_intgo arg2);
-extern swig_type_143 _wrap_lookup_backward_wait_capi(uintptr_t arg1);
-extern swig_type_144 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_145 arg2);
-extern swig_type_146 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_136 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_137 arg2);
+extern swig_type_138 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_139 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_140 arg3);
+extern swig_type_141 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_142 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_143 arg3);
+extern swig_type_144 _wrap_lookup_send_gradients_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_145 _wrap_lookup_backward_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_146 _wrap_lookup_backward_begin_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_147 _wrap_lookup_backward_wait_capi(uintptr_t arg1);
+extern swig_type_148 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_149 arg2);
+extern swig_type_150 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_147 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_148 arg2, swig_type_149 arg3, swig_type_150 arg4, swig_voidp arg5);
-extern swig_type_151 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_152 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_153 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_154 arg2);
-extern swig_type_155 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_156 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_157 _wrap_ddp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_158 _wrap_ddp_bucket_of_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_159 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
-extern swig_type_160 _wrap_ddp_mark_ready_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_161 _wrap_ddp_mark_unused_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_162 _wrap_ddp_end_capi(uintptr_t arg1);
-extern swig_type_163 _wrap_ddp_wait_capi(uintptr_t arg1);
-extern swig_type_164 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_165 _wrap_ddp_join_capi(uintptr_t arg1);
-extern swig_type_166 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_167 _wrap_ddp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
-extern swig_type_168 _wrap_ddp_step_capi(uintptr_t arg1);
-extern swig_type_169 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_170 _wrap_ddp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
-extern swig_type_171 _wrap_ddp_check_equal_capi(uintptr_t arg1);
-extern swig_type_172 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
-extern swig_type_173 _wrap_ddp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_174 _wrap_mlp_create_capi(swig_type_175 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_151 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_152 arg2, swig_type_153 arg3, swig_type_154 arg4, swig_voidp arg5);
+extern swig_type_155 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_156 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_157 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_158 arg2);
+extern swig_type_159 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_160 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_161 _wrap_ddp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_162 _wrap_ddp_bucket_of_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_163 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
+extern swig_type_164 _wrap_ddp_mark_ready_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_165 _wrap_ddp_mark_unused_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_166 _wrap_ddp_end_capi(uintptr_t arg1);
+extern swig_type_167 _wrap_ddp_wait_capi(uintptr_t arg1);
+extern swig_type_168 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_169 _wrap_ddp_join_capi(uintptr_t arg1);
+extern swig_type_170 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_171 _wrap_ddp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
+extern swig_type_172 _wrap_ddp_step_capi(uintptr_t arg1);
+extern swig_type_173 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_174 _wrap_ddp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_175 _wrap_ddp_check_equal_capi(uintptr_t arg1);
+extern swig_type_176 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
+extern swig_type_177 _wrap_ddp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_178 _wrap_mlp_create_capi(swig_type_179 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_176 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_177 _wrap_mlp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
-extern swig_type_178 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_179 arg2, swig_type_180 arg3);
-extern swig_type_181 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_182 arg2, swig_type_183 arg3);
-extern swig_type_184 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_185 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_186 _wrap_mlp_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
-extern swig_type_187 _wrap_interaction_create_capi(swig_type_188 arg1, swig_type_189 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_180 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_181 _wrap_mlp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_182 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_183 arg2, swig_type_184 arg3);
+extern swig_type_185 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_186 arg2, swig_type_187 arg3);
+extern swig_type_188 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_189 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_190 _wrap_mlp_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
+extern swig_type_191 _wrap_interaction_create_capi(swig_type_192 arg1, swig_type_193 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_190 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_191 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_192 arg2, swig_type_193 arg3, swig_type_194 arg4);
-extern swig_type_195 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_196 arg2, swig_type_197 arg3, swig_type_198 arg4);
-extern swig_type_199 _wrap_bce_with_logits_capi(uintptr_t arg1, swig_type_200 arg2, swig_type_201 arg3, swig_type_202 arg4, swig_type_203 arg5, swig_voidp arg6);
-extern swig_type_204 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_205 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_194 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_195 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_196 arg2, swig_type_197 arg3, swig_type_198 arg4);
+extern swig_type_199 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_200 arg2, swig_type_201 arg3, swig_type_202 arg4);
+extern swig_type_203 _wrap_bce_with_logits_capi(uintptr_t arg1, swig_type_204 arg2, swig_type_205 arg3, swig_type_206 arg4, swig_type_207 arg5, swig_voidp arg6);
+extern swig_type_208 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_209 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_206 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_207 arg2, uintptr_t arg3);
-extern swig_type_208 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_209 arg2, uintptr_t arg3);
-extern swig_type_210 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_211 arg2, uintptr_t arg3);
-extern swig_type_212 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_213 arg2, swig_type_214 arg3);
-extern swig_type_215 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_216 arg2, uintptr_t arg3);
-extern swig_type_217 _wrap_checkpoint_commit_delta_capi(uintptr_t arg1, swig_type_218 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_219 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_220 arg2, uintptr_t arg3);
-extern swig_type_221 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_222 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_223 arg2);
-extern swig_type_224 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_225 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_226 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_227 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_228 arg2, swig_voidp arg3);
-extern swig_type_229 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_230 arg2, swig_voidp arg3);
-extern swig_type_231 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_232 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_233 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_234 arg2, int arg3, swig_type_235 arg4);
-extern swig_type_236 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_237 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_238 _wrap_checkpoint_list_json_capi(swig_type_239 arg1, swig_voidp arg2);
-extern swig_type_240 _wrap_scorer_open_capi(swig_type_241 arg1, swig_type_242 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_210 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_211 arg2, uintptr_t arg3);
+extern swig_type_212 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_213 arg2, uintptr_t arg3);
+extern swig_type_214 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_215 arg2, uintptr_t arg3);
+extern swig_type_216 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_217 arg2, swig_type_218 arg3);
+extern swig_type_219 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_220 arg2, uintptr_t arg3);
+extern swig_type_221 _wrap_checkpoint_commit_delta_capi(uintptr_t arg1, swig_type_222 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_223 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_224 arg2, uintptr_t arg3);
+extern swig_type_225 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_226 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_227 arg2);
+extern swig_type_228 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_229 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_230 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_231 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_232 arg2, swig_voidp arg3);
+extern swig_type_233 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_234 arg2, swig_voidp arg3);
+extern swig_type_235 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_236 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_237 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_238 arg2, int arg3, swig_type_239 arg4);
+extern swig_type_240 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_241 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_242 _wrap_checkpoint_list_json_capi(swig_type_243 arg1, swig_voidp arg2);
+extern swig_type_244 _wrap_scorer_open_capi(swig_type_245 arg1, swig_type_246 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_243 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_244 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_245 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_246 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_247 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_248 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_249 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_250 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_247 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_248 arg2, swig_type_249 arg3);
-extern swig_type_250 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_251 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_252 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_253 _wrap_counters_text_capi(swig_voidp arg1);
-extern swig_type_254 _wrap_trace_start_capi(swig_type_255 arg1);
+extern swig_type_251 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_252 arg2, swig_type_253 arg3);
+extern swig_type_254 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_255 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_256 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_257 _wrap_counters_text_capi(swig_voidp arg1);
+extern swig_type_258 _wrap_trace_start_capi(swig_type_259 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_256 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_257 _wrap_probe_json_capi(swig_type_258 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_259 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_260 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_261 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_262 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
-extern swig_type_263 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_264 arg4, swig_type_265 arg5, swig_type_266 arg6, swig_type_267 arg7);
-extern swig_type_268 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_269 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_270 arg2, swig_type_271 arg3, swig_type_272 arg4, swig_type_273 arg5, swig_type_274 arg6, swig_type_275 arg7, swig_type_276 arg8);
-extern swig_type_277 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_278 arg4, swig_type_279 arg5, double arg6, double arg7);
-extern swig_type_280 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
-extern swig_type_281 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_282 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_283 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_284 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_285 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_286 arg3, swig_type_287 arg4, swig_type_288 arg5, swig_type_289 arg6, swig_type_290 arg7, swig_type_291 arg8, swig_type_292 arg9, swig_type_293 arg10, swig_voidp arg11);
-extern swig_type_294 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_295 arg2, swig_type_296 arg3, swig_type_297 arg4, swig_type_298 arg5, swig_type_299 arg6, swig_type_300 arg7, swig_type_301 arg8, swig_type_302 arg9, swig_type_303 arg10, swig_voidp arg11);
+extern swig_type_260 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_261 _wrap_probe_json_capi(swig_type_262 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_263 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_264 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_265 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_266 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_267 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_268 arg4, swig_type_269 arg5, swig_type_270 arg6, swig_type_271 arg7);
+extern swig_type_272 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_273 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_274 arg2, swig_type_275 arg3, swig_type_276 arg4, swig_type_277 arg5, swig_type_278 arg6, swig_type_279 arg7, swig_type_280 arg8);
+extern swig_type_281 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_282 arg4, swig_type_283 arg5, double arg6, double arg7);
+extern swig_type_284 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
+extern swig_type_285 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_286 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_287 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_288 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_289 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_290 arg3, swig_type_291 arg4, swig_type_292 arg5, swig_type_293 arg6, swig_type_294 arg7, swig_type_295 arg8, swig_type_296 arg9, swig_type_297 arg10, swig_voidp arg11);
+extern swig_type_298 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_299 arg2, swig_type_300 arg3, swig_type_301 arg4, swig_type_302 arg5, swig_type_303 arg6, swig_type_304 arg7, swig_type_305 arg8, swig_type_306 arg9, swig_type_307 arg10, swig_voidp arg11);
 #cgo noescape _wrap_capabilities_json_capi
 #cgo nocallback _wrap_capabilities_json_capi
 #cgo noescape _wrap_available_capi
@@ -2609,6 +2617,87 @@ func Collection_sync_replicas(arg1 *Handle) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Collection_sync_begin(arg1 *Handle) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	swig_r_p := C._wrap_collection_sync_begin_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Collection_sync_wait(arg1 *Handle) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	swig_r_p := C._wrap_collection_sync_wait_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Collection_check_replicas(arg1 *Handle) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	swig_r_p := C._wrap_collection_check_replicas_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Collection_replica_fill(arg1 *Handle, arg2 int32) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_collection_replica_fill_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Collection_set_learning_rate(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -2720,7 +2809,7 @@ func Collection_read_range(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg
 	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 
-	swig_r_p := C._wrap_collection_read_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_110(_swig_i_3), C.swig_type_111(_swig_i_4), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_read_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_114(_swig_i_3), C.swig_type_115(_swig_i_4), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2755,7 +2844,7 @@ func Collection_write_range(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, ar
 	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 
-	swig_r_p := C._wrap_collection_write_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_114(_swig_i_3), C.swig_type_115(_swig_i_4), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_write_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_118(_swig_i_3), C.swig_type_119(_swig_i_4), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2795,7 +2884,7 @@ func Collection_read_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg
 	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
-	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2839,7 +2928,7 @@ func Collection_write_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, ar
 	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
-	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2899,7 +2988,7 @@ func Collection_changed_rows(arg1 *Handle, arg2 int64, arg3 int32, arg4 int64, a
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_collection_changed_rows_capi(C.uintptr_t(_swig_i_0), C.swig_type_125(_swig_i_1), C.int(_swig_i_2), C.swig_type_126(_swig_i_3), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_collection_changed_rows_capi(C.uintptr_t(_swig_i_0), C.swig_type_129(_swig_i_1), C.int(_swig_i_2), C.swig_type_130(_swig_i_3), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg5)
@@ -2924,7 +3013,7 @@ func Collection_release_mark(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_collection_release_mark_capi(C.uintptr_t(_swig_i_0), C.swig_type_129(_swig_i_1))
+	swig_r_p := C._wrap_collection_release_mark_capi(C.uintptr_t(_swig_i_0), C.swig_type_133(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3005,7 +3094,7 @@ func Lookup_set_stream(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_133(_swig_i_1))
+	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_137(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3056,7 +3145,7 @@ func Lookup_forward(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3109,7 +3198,7 @@ func Lookup_set_gradient(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3223,7 +3312,7 @@ func Lookup_weight_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3306,7 +3395,7 @@ func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_153)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3355,7 +3444,7 @@ func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int32) (_swig_re
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -3386,7 +3475,7 @@ func Ddp_set_flat_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
-	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3823,7 +3912,7 @@ func Mlp_create(arg1 int64, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	}
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_175(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_179(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 error
@@ -3908,7 +3997,7 @@ func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_179)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_180)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_183)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_184)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3950,7 +4039,7 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_182)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_183)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4043,7 +4132,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_s
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_188(_swig_i_0), C.swig_type_189(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_192(_swig_i_0), C.swig_type_193(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 error
@@ -4110,7 +4199,7 @@ func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_192)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_193)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_194)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_197)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4163,7 +4252,7 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_197)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_201)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4224,7 +4313,7 @@ func Bce_with_logits(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 T
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_bce_with_logits_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_201)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_203)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_bce_with_logits_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_205)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4278,7 +4367,7 @@ func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_205)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_209)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4324,7 +4413,7 @@ func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_r
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_211)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4365,7 +4454,7 @@ func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_209)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_213)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4406,7 +4495,7 @@ func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_211)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4444,7 +4533,7 @@ func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret er
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_213)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_214)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -4482,7 +4571,7 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_216(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_220(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4515,7 +4604,7 @@ func Checkpoint_commit_delta(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int32
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_commit_delta_capi(C.uintptr_t(_swig_i_0), C.swig_type_218(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_commit_delta_capi(C.uintptr_t(_swig_i_0), C.swig_type_222(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4547,7 +4636,7 @@ func Checkpoint_commit_begin(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_220(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_224(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4591,7 +4680,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_223(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_227(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4661,7 +4750,7 @@ func Checkpoint_load_partial(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *stri
 
 	var _swig_i_3 *unsafe.Pointer
 	_swig_i_3 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4694,7 +4783,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4725,7 +4814,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4766,7 +4855,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4805,7 +4894,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_235)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_239)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4885,7 +4974,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_239)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_243)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -4927,7 +5016,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_241)(unsafe.Pointer(&_swig_i_0)), C.swig_type_242(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_245)(unsafe.Pointer(&_swig_i_0)), C.swig_type_246(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -4968,7 +5057,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_244(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_248(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5061,7 +5150,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_248)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_249)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_252)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_253)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5154,7 +5243,7 @@ func Counters_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_255(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_259(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -5200,7 +5289,7 @@ func Probe_json(arg1 string, arg2 int32, arg3 int32, arg4 *Handle, arg5 *string)
 
 	var _swig_i_4 *unsafe.Pointer
 	_swig_i_4 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_258)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_262)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg4)
 	*arg5 = takeText(*_swig_i_4)
@@ -5339,7 +5428,7 @@ func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 in
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_264(_swig_i_3), C.swig_type_265(_swig_i_4), C.swig_type_266(_swig_i_5), C.swig_type_267(_swig_i_6))
+	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_268(_swig_i_3), C.swig_type_269(_swig_i_4), C.swig_type_270(_swig_i_5), C.swig_type_271(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5431,7 +5520,7 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	}
 	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
 
-	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_270(_swig_i_1), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_272)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_7)))
+	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_274(_swig_i_1), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_277)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_278)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_7)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -5481,7 +5570,7 @@ func Flat_mlp_add(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_278(_swig_i_3), C.swig_type_279(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
+	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_282(_swig_i_3), C.swig_type_283(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5571,7 +5660,7 @@ func Flat_checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *in
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5669,7 +5758,7 @@ func Flat_scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_286(_swig_i_2), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_292)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_293)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_290(_swig_i_2), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_292)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_293)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_294)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_295)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_296)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_297)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5775,7 +5864,7 @@ func Flat_scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_295(_swig_i_1), *(*C.swig_type_296)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_297)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_298)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_299)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_300)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_301)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_302)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_303)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_299(_swig_i_1), *(*C.swig_type_300)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_301)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_302)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_303)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_304)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_305)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_306)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_307)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)

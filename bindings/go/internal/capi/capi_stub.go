@@ -166,6 +166,14 @@ func Collection_wait_device(*Handle) error { return missing() }
 
 func Collection_sync_replicas(*Handle) error { return missing() }
 
+func Collection_sync_begin(*Handle) error { return missing() }
+
+func Collection_sync_wait(*Handle) error { return missing() }
+
+func Collection_check_replicas(*Handle) error { return missing() }
+
+func Collection_replica_fill(*Handle, int32) error { return missing() }
+
 func Collection_set_learning_rate(*Handle, int32, float64) error { return missing() }
 
 func Collection_learning_rate(*Handle, int32, *float64) error { return missing() }

@@ -984,6 +984,71 @@ impl Collection {
         check(unsafe { sys::shardrec_collection_sync_replicas(self.0) })
     }
 
+    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas) in two halves, between which training goes on. begin copies the rows that are to be
+    /// averaged; a thread of the library averages the copies with those of the other replicas; wait adds to each row what
+    /// its copy has gained by that: row + (mean - copy) in float32, rounded to the table's dtype. States that are sums of
+    /// squares ("sum", "exp_avg_sq") become 0 where they would be less. A number that is still as it was when begin was
+    /// called becomes the mean, so that with nothing trained or written in between the two are
+    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas), bit for bit. Otherwise replicas differ after wait: rows that were updated or
+    /// written in between count as changed, and are averaged by the next sync; they are equal after a blocking sync only. A
+    /// row may be longer than MAX_NORM until its next step.
+    /// Between the two, [`Collection::sync_replicas`](crate::Collection::sync_replicas), _sync_begin, _check_replicas, _replica_fill and loads of
+    /// checkpoints are INVALID_STATE, and nothing has changed; all other calls of the collection and its lookups are as
+    /// ever. wait without begin is INVALID_STATE. Steps and settings are compared by both, as
+    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas) does; after DISAGREEMENT from wait the sync is still under way (set what differs and
+    /// call again).
+    /// Copies and means take twice the bytes of the rows that are averaged, in the host's memory or on the collection's
+    /// device (STAT_BYTES_BUFFERS), which are kept for the next time; where a rank has no room for them, begin is
+    /// OUT_OF_MEMORY on all ranks, and all is as before. The thread exchanges over a channel of its own. What ends it (a dead
+    /// peer, the step deadline of an exchange, an abort, memory that runs out) ends this rank's sharding and replica groups
+    /// and the mesh at once, and wait says what it was. So does destroying the collection between the two. Rows change in
+    /// wait only, when all ranks of the mesh have all means.
+    /// On a collection without a mesh, or with one replica, nothing happens in either. With a DEVICE whose rows go by NCCL,
+    /// begin is UNSUPPORTED on all ranks, and all is as before: its exchanges and those of steps would be under way at once,
+    /// in orders that ranks do not share.
+    /// Both are collective over the mesh and take effect in call order; begin blocks until the rows are copied, wait until
+    /// the means are there. Errors: as [`Collection::sync_replicas`](crate::Collection::sync_replicas); begin also UNSUPPORTED. Since 0.2.
+    pub fn sync_begin(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_sync_begin(self.0) })
+    }
+
+    /// See [`Collection::sync_begin`](crate::Collection::sync_begin).
+    pub fn sync_wait(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_sync_wait(self.0) })
+    }
+
+    /// Compares the copies of the tables, weights and all optimizer states, by hashes of 64 bits: of a table that is cut the
+    /// copies of the replicas, of one that the plan replicates those of all ranks. A NaN is equal to any other, 0 is not
+    /// equal to -0. Copies of cut tables are equal from creation or a load up to the next step, and after
+    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas) and [`Collection::replica_fill`](crate::Collection::replica_fill); those of replicated tables after each step.
+    /// Where some differ, all ranks of the mesh get DISAGREEMENT, with the first TABLE that differs, the first of its rows
+    /// that does (POSITION), and a RANK of the mesh whose row is another one than that of replica 0, or of rank 0 where the
+    /// table is replicated; the tables are as before, and the mesh lives on. Without a mesh, replicated tables are compared.
+    /// Each rank reads and hashes all its rows, in one thread (those of a device go through the host). INVALID_STATE: as
+    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas), and between sync_begin and sync_wait. After errors other than a handle's,
+    /// INVALID_STATE and DISAGREEMENT this rank's groups and the mesh are dead.
+    /// Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: INVALID_HANDLE,
+    /// CLOSED, BUSY, INVALID_STATE, DISAGREEMENT, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn check_replicas(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_check_replicas(self.0) })
+    }
+
+    /// Copies one replica to all others, bit for bit: tables with all optimizer states, the number of steps, learning rates
+    /// and frozen flags. For a sharding group that has joined or was lost: make a mesh of the ranks that there are now and a
+    /// collection on it, write the rows of one replica ([`Collection::write_range`](crate::Collection::write_range)), and fill the others from it.
+    /// replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
+    /// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas. Rows go through the
+    /// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, nothing happens. INVALID_STATE: as
+    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas), and between sync_begin and sync_wait. What all ranks refuse alike
+    /// (INVALID_ARGUMENT, DISAGREEMENT) leaves all as it was; after errors other than these, INVALID_STATE and a handle's
+    /// this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
+    /// Collective over the mesh, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
+    /// INVALID_ARGUMENT (no such replica on some rank), DISAGREEMENT (ranks name different ones), MISMATCH, OUT_OF_MEMORY,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn replica_fill(&mut self, replica: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_replica_fill(self.0, replica) })
+    }
+
     /// Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what
     /// their optimizers say; set the same on all ranks before the same step, else that backward is
     /// INVALID_BATCH. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT (not finite,

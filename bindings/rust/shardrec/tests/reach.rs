@@ -190,6 +190,10 @@ fn meshes() {
         let (sharding, replica) = (mesh.comm(MeshGroup::Sharding)?, mesh.comm(MeshGroup::Replica)?);
         assert_eq!((mesh.place()?.replica_size, sharding.size()?, replica.size()?), (2, 1, 2));
         tables.sync_replicas()?;
+        tables.sync_begin()?;
+        tables.sync_wait()?;
+        tables.check_replicas()?;
+        tables.replica_fill(1)?;
         drop((sharding, replica));
         comm.shutdown()
     })

@@ -224,6 +224,10 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
     return step;
   }
   void sync_replicas() { check(shardrec_collection_sync_replicas(get())); }
+  void sync_begin() { check(shardrec_collection_sync_begin(get())); }
+  void sync_wait() { check(shardrec_collection_sync_wait(get())); }
+  void check_replicas() { check(shardrec_collection_check_replicas(get())); }
+  void replica_fill(int32_t replica) { check(shardrec_collection_replica_fill(get(), replica)); }
   void wait_device() { check(shardrec_collection_wait_device(get())); }
   // Of all tables.
   void set_learning_rate(double learning_rate) {

@@ -9,6 +9,7 @@
 #include "compute/cpu/transfer/initial_rows.h"
 #include "compute/cpu/transfer/rank_means.h"
 #include "compute/cpu/transfer/row_codes.h"
+#include "compute/cpu/transfer/row_gains.h"
 #include "compute/cpu/transfer/row_transfers.h"
 #include "compute/transfer_operations.h"
 
@@ -35,6 +36,7 @@ class TransferFamily final : public TransferOperations {
     cpu::move_rows(transfers, context_);
   }
   void average(const RankMeans& means) override { cpu::average(means, context_); }
+  void add_gains(std::span<const RowGains> gains) override { cpu::add_gains(gains, context_); }
   void encode_rows(std::span<const RowEncoding> blocks) override { codes_.run(blocks, context_); }
   void decode_rows(std::span<const RowDecoding> blocks) override { codes_.run(blocks, context_); }
 

@@ -94,6 +94,20 @@ typedef struct shardrec_cuda_rank_means {
   int32_t ranks;  // SHARDREC_CUDA_SUM_RANKS at most
 } shardrec_cuda_rank_means;
 
+// What copies of rows have gained: compute::RowGains.
+
+typedef struct shardrec_cuda_row_gains {
+  void *rows;
+  const void *before;
+  const void *after;
+  const int64_t *numbers;  // null: row i is row i
+  int64_t stride;          // elements
+  int64_t count;
+  int64_t width;
+  int32_t element;
+  int32_t at_least_zero;
+} shardrec_cuda_row_gains;
+
 // What a message brings, once it has come.
 
 // compute::Stop: where the word is not 0, the bytes, a multiple of 16 at one, become zeros.
@@ -114,6 +128,7 @@ typedef struct shardrec_cuda_arrival {
   OPERATION(fill_rows, const shardrec_cuda_initial_rows *rows)                                 \
   OPERATION(copy_rows, const shardrec_cuda_row_copy *rows)                                     \
   OPERATION(average_ranks, const shardrec_cuda_rank_means *job)                                \
+  OPERATION(add_row_gains, const shardrec_cuda_row_gains *job)                                 \
   OPERATION(clear_if_stopped, const shardrec_cuda_arrival *arrival)                            \
   OPERATION(encode_rows, const shardrec_cuda_row_coding_kind *kind,                            \
             const shardrec_cuda_row_encoding *jobs, const int64_t *first_block, int32_t count, \
@@ -123,4 +138,5 @@ typedef struct shardrec_cuda_arrival {
             int64_t blocks)
 #define SHARDREC_CUDA_TRANSFER_LOADERS(LOADER) \
   LOADER(load_initial_rows)                    \
-  LOADER(load_row_copies) LOADER(load_row_codes) LOADER(load_arrivals) LOADER(load_rank_means)
+  LOADER(load_row_copies)                      \
+  LOADER(load_row_codes) LOADER(load_arrivals) LOADER(load_rank_means) LOADER(load_row_gains)

@@ -10,6 +10,7 @@
 #include "compute/cuda/host/transfer/initial_rows.h"
 #include "compute/cuda/host/transfer/rank_means.h"
 #include "compute/cuda/host/transfer/row_codes.h"
+#include "compute/cuda/host/transfer/row_gains.h"
 #include "compute/cuda/host/transfer/row_transfers.h"
 #include "compute/transfer_operations.h"
 
@@ -23,6 +24,7 @@ class TransferFamily final : public TransferOperations {
         host_(host),
         transfers_(stream_, host),
         means_(stream_),
+        gains_(stream_),
         codes_(stream_) {}
 
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
@@ -44,6 +46,7 @@ class TransferFamily final : public TransferOperations {
   }
   void move_rows(std::span<const RowTransfer> transfers) override { transfers_.move(transfers); }
   void average(const RankMeans& means) override { means_.run(means); }
+  void add_gains(std::span<const RowGains> gains) override { gains_.run(gains); }
   void encode_rows(std::span<const RowEncoding> blocks) override { codes_.run(blocks); }
   void decode_rows(std::span<const RowDecoding> blocks) override { codes_.run(blocks); }
 
@@ -52,6 +55,7 @@ class TransferFamily final : public TransferOperations {
   TransferOperations& host_;
   RowTransfers transfers_;
   RankAverages means_;
+  RowGainSums gains_;
   RowCodes codes_;
 };
 

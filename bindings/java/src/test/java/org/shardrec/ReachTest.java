@@ -173,6 +173,10 @@ public final class ReachTest {
         Comm sharding = mesh.comm(MeshGroup.SHARDING); Comm replica = mesh.comm(MeshGroup.REPLICA)) {
       check(mesh.place().replicaSize() == 2 && sharding.size() == 1 && replica.size() == 2, mesh.place().toString());
       tables.syncReplicas();
+      tables.syncBegin();
+      tables.syncWait();
+      tables.checkReplicas();
+      tables.replicaFill(1);
     }
     comm.shutdown();
   }
