@@ -40,6 +40,7 @@ APPLY(shardrec_metrics)
 APPLY(shardrec_checkpoint)
 APPLY(shardrec_scorer)
 APPLY(shardrec_memory)
+APPLY(shardrec_fsdp)
 %enddef
 
 #if defined(SWIGJAVA) || defined(SWIGGO)
@@ -81,6 +82,7 @@ APPLY(shardrec_memory)
 %include "shardrec/batch.h"
 %include "shardrec/lookup.h"
 %include "shardrec/ddp.h"
+%include "shardrec/fsdp.h"
 %include "shardrec/layers.h"
 %include "shardrec/checkpoint.h"
 %include "shardrec/scorer.h"

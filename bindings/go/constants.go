@@ -335,8 +335,8 @@ type OptionsKind int32
 
 // Values of OptionsKind.
 const (
-	// OptionsKindOptimizer is SHARDREC_OPTIONS_OPTIMIZER: keys 100-199; for [Model.SetOptimizer] and
-	// [Ddp.SetOptimizer].
+	// OptionsKindOptimizer is SHARDREC_OPTIONS_OPTIMIZER: keys 100-199; for [Model.SetOptimizer],
+	// [Ddp.SetOptimizer] and [Fsdp.SetOptimizer].
 	OptionsKindOptimizer OptionsKind = 1
 	// OptionsKindTable is SHARDREC_OPTIONS_TABLE: keys 200-299.
 	OptionsKindTable OptionsKind = 2
@@ -362,6 +362,8 @@ const (
 	OptionsKindScorer OptionsKind = 12
 	// OptionsKindMetrics is SHARDREC_OPTIONS_METRICS: DEVICE, DEVICE_WAIT and STREAM.
 	OptionsKindMetrics OptionsKind = 13
+	// OptionsKindFsdp is SHARDREC_OPTIONS_FSDP: keys 1300-1399, DDP_AVERAGE, DDP_FACTOR and THREADS.
+	OptionsKindFsdp OptionsKind = 14
 )
 
 // String is the value's name, as options take it where it is an option's: such as "optimizer".
@@ -393,6 +395,8 @@ func (v OptionsKind) String() string {
 		return "scorer"
 	case OptionsKindMetrics:
 		return "metrics"
+	case OptionsKindFsdp:
+		return "fsdp"
 	}
 	return "OptionsKind(" + strconv.Itoa(int(v)) + ")"
 }
@@ -965,6 +969,40 @@ func (v JoinDivisor) String() string {
 	return "JoinDivisor(" + strconv.Itoa(int(v)) + ")"
 }
 
+// FsdpStrategy is the C API's shardrec_fsdp_strategy. Which ranks have what of the parameters of an FSDP set
+// (fsdp.h).
+type FsdpStrategy int32
+
+// Values of FsdpStrategy.
+const (
+	// FsdpStrategyFullShard is SHARDREC_FSDP_FULL_SHARD: shards over all ranks, gathered for forward and for
+	// backward.
+	FsdpStrategyFullShard FsdpStrategy = 0
+	// FsdpStrategyShardGradOp is SHARDREC_FSDP_SHARD_GRAD_OP: the same, but what was gathered stays until
+	// gradients are ready.
+	FsdpStrategyShardGradOp FsdpStrategy = 1
+	// FsdpStrategyHybridShard is SHARDREC_FSDP_HYBRID_SHARD: shards over the sharding groups of a mesh, replicas
+	// between them.
+	FsdpStrategyHybridShard FsdpStrategy = 2
+	// FsdpStrategyNoShard is SHARDREC_FSDP_NO_SHARD: each rank has all.
+	FsdpStrategyNoShard FsdpStrategy = 3
+)
+
+// String is the value's name, as options take it where it is an option's: such as "full_shard".
+func (v FsdpStrategy) String() string {
+	switch v {
+	case FsdpStrategyFullShard:
+		return "full_shard"
+	case FsdpStrategyShardGradOp:
+		return "shard_grad_op"
+	case FsdpStrategyHybridShard:
+		return "hybrid_shard"
+	case FsdpStrategyNoShard:
+		return "no_shard"
+	}
+	return "FsdpStrategy(" + strconv.Itoa(int(v)) + ")"
+}
+
 // Placement is the C API's shardrec_placement. Which ranks of a mesh are neighbours.
 type Placement int32
 
@@ -1097,7 +1135,7 @@ const (
 	// each processor of its affinity mask divided by the ranks that may run on it, cgroup quotas of processor
 	// time likewise; rounded down, at least 1. Of an MLP, which has no communicator: the same part, of the
 	// communicators that live in this process when it is made; without one, all processors that the process may
-	// use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP.
+	// use. Of DDP and FSDP: of the optimizer. Kinds COLLECTION, MLP, DDP and FSDP.
 	OptionThreads Option = 401
 	// OptionGradientDivisor is SHARDREC_OPTION_GRADIENT_DIVISOR: i64, [Divisor]; default RANKS.
 	OptionGradientDivisor Option = 402
@@ -1161,13 +1199,14 @@ const (
 	// OptionWeightGradient is SHARDREC_OPTION_WEIGHT_GRADIENT: i64, 0 or 1; 1: backward computes the gradients
 	// of the ids' weights; the same on all ranks; default 0.
 	OptionWeightGradient Option = 501
-	// OptionDdpAverage is SHARDREC_OPTION_DDP_AVERAGE: i64, 0: gradients are summed, 1 (default): averaged.
+	// OptionDdpAverage is SHARDREC_OPTION_DDP_AVERAGE: i64, 0: gradients are summed, 1 (default): averaged;
+	// kinds DDP and FSDP.
 	OptionDdpAverage Option = 600
 	// OptionDdpBroadcast is SHARDREC_OPTION_DDP_BROADCAST: i64, 1 (default): commit copies rank 0's parameters
 	// to all.
 	OptionDdpBroadcast Option = 601
 	// OptionDdpFactor is SHARDREC_OPTION_DDP_FACTOR: f64, finite; the sum or average is multiplied by it;
-	// default 1.
+	// default 1; kinds DDP and FSDP.
 	OptionDdpFactor Option = 602
 	// OptionDdpFirstBucketBytes is SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES: i64, >= 1: the first bucket of each
 	// dtype is full from so many bytes of gradients on; default 2^20.
@@ -1277,6 +1316,23 @@ const (
 	// OptionLogits is SHARDREC_OPTION_LOGITS: i64, 0 or 1; 1: scores are what the top stack gives, without the
 	// sigmoid; default 0.
 	OptionLogits Option = 1204
+	// OptionFsdpStrategy is SHARDREC_OPTION_FSDP_STRATEGY: i64, [FsdpStrategy]; default FULL_SHARD. Since 0.2.
+	OptionFsdpStrategy Option = 1300
+	// OptionFsdpPrefetch is SHARDREC_OPTION_FSDP_PREFETCH: i64 in [0, 4]: units that are gathered before the
+	// host asks for them; each takes one more buffer of full parameters; default 1. 0 also leaves one buffer of
+	// full gradients of two. Since 0.2.
+	OptionFsdpPrefetch Option = 1301
+	// OptionFsdpHeldUnits is SHARDREC_OPTION_FSDP_HELD_UNITS: i64 in [1, 64]: units that the host holds
+	// unsharded at once; default 1. Not looked at with SHARD_GRAD_OP. Since 0.2.
+	OptionFsdpHeldUnits Option = 1302
+	// OptionFsdpParameterDtype is SHARDREC_OPTION_FSDP_PARAMETER_DTYPE: i64, [Dtype]: FLOAT32 (default), FLOAT16
+	// or BFLOAT16, of full parameters and full gradients, and of parameters on their way. Shards are FLOAT32;
+	// rounded to nearest. Since 0.2.
+	OptionFsdpParameterDtype Option = 1303
+	// OptionFsdpReduceDtype is SHARDREC_OPTION_FSDP_REDUCE_DTYPE: i64, [Dtype]: FLOAT32 (default), FLOAT16 or
+	// BFLOAT16, of gradients on their way to the rank that adds them up in FLOAT32; sums of sharding groups go
+	// to their replicas as FLOAT32. Finite gradients beyond float16's range become +-65504. Since 0.2.
+	OptionFsdpReduceDtype Option = 1304
 )
 
 // String is the value's name, as options take it where it is an option's: such as "optimizer".
@@ -1440,6 +1496,16 @@ func (v Option) String() string {
 		return "top_layers"
 	case OptionLogits:
 		return "logits"
+	case OptionFsdpStrategy:
+		return "fsdp_strategy"
+	case OptionFsdpPrefetch:
+		return "fsdp_prefetch"
+	case OptionFsdpHeldUnits:
+		return "fsdp_held_units"
+	case OptionFsdpParameterDtype:
+		return "fsdp_parameter_dtype"
+	case OptionFsdpReduceDtype:
+		return "fsdp_reduce_dtype"
 	}
 	return "Option(" + strconv.Itoa(int(v)) + ")"
 }
@@ -1800,6 +1866,33 @@ func (v Clip) String() string {
 		return "value"
 	}
 	return "Clip(" + strconv.Itoa(int(v)) + ")"
+}
+
+// FsdpArray is the C API's shardrec_fsdp_array. What [Fsdp.Shard], _full and _set_full are of.
+type FsdpArray int32
+
+// Values of FsdpArray.
+const (
+	// FsdpArrayValues is SHARDREC_FSDP_VALUES.
+	FsdpArrayValues FsdpArray = 0
+	// FsdpArrayGradient is SHARDREC_FSDP_GRADIENT.
+	FsdpArrayGradient FsdpArray = 1
+	// FsdpArrayState is SHARDREC_FSDP_STATE: SHARDREC_FSDP_STATE + s: state s of the optimizer, as [Ddp.State]
+	// numbers them.
+	FsdpArrayState FsdpArray = 2
+)
+
+// String is the value's name, as options take it where it is an option's: such as "values".
+func (v FsdpArray) String() string {
+	switch v {
+	case FsdpArrayValues:
+		return "values"
+	case FsdpArrayGradient:
+		return "gradient"
+	case FsdpArrayState:
+		return "state"
+	}
+	return "FsdpArray(" + strconv.Itoa(int(v)) + ")"
 }
 
 // Activation is the C API's shardrec_activation.

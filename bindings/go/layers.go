@@ -149,6 +149,29 @@ func (d *Ddp) State(index, state int) (View, error) {
 	return viewOf(out, d.raw()), err
 }
 
+// Parameter is a whole parameter of a unit that is unsharded, of FSDP_PARAMETER_DTYPE; after WaitUnshard. Its memory is
+// that of another unit after Reshard and MarkReady.
+func (f *Fsdp) Parameter(index int) (View, error) {
+	var out capi.View
+	err := capi.Fsdp_parameter(f.raw(), int32(index), &out)
+	return viewOf(out, f.raw()), err
+}
+
+// Gradient is the whole gradient of a parameter on this rank, to be added to until MarkReady.
+func (f *Fsdp) Gradient(index int) (View, error) {
+	var out capi.View
+	err := capi.Fsdp_gradient(f.raw(), int32(index), &out)
+	return viewOf(out, f.raw()), err
+}
+
+// Shard is what this rank has of a parameter's values (array 0), gradient (1) or optimizer state (2 and above), from
+// its element offset on, row-major; between steps.
+func (f *Fsdp) Shard(index, array int) (offset int64, elements View, err error) {
+	var out capi.View
+	err = capi.Fsdp_shard(f.raw(), int32(index), int32(array), &offset, &out)
+	return offset, viewOf(out, f.raw()), err
+}
+
 // TensorInfo is what a tensor of a checkpoint is.
 type TensorInfo struct {
 	Dtype Dtype

@@ -1659,6 +1659,229 @@ func (d *Ddp) StatisticsJSON() (string, error) {
 	return out, err
 }
 
+// Fsdp is a shardrec_fsdp.
+type Fsdp struct{ handle }
+
+// NewFsdp is shardrec_fsdp_create.
+//
+// Makes an empty set. mesh: of comm, for HYBRID_SHARD, else nil. options: kind FSDP or nil. Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (a mesh without
+// HYBRID_SHARD, or the reverse), [ErrUnsupported] (dtypes), [ErrOutOfMemory]. Since 0.2.
+func NewFsdp(comm *Comm, mesh *Mesh, options *FsdpOptions) (*Fsdp, error) {
+	return opened[Fsdp](capi.Fsdp_destroy, func(out *uintptr) error {
+		return use(options, func(made *capi.Handle) error { return capi.Fsdp_create(rawOf(comm), rawOf(mesh), made, out) })
+	}, rawOf(comm), rawOf(mesh))
+}
+
+// AddUnit is shardrec_fsdp_add_unit.
+//
+// Adds a unit. name: UTF-8, not empty, unique. out_unit: counts from 0. Not collective.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (after commit), [ErrInvalidArgument], [ErrOutOfMemory].
+// Since 0.2.
+func (f *Fsdp) AddUnit(name string) (int, error) {
+	var outUnit int32
+	err := capi.Fsdp_add_unit(f.raw(), name, &outUnit)
+	return int(outUnit), err
+}
+
+// AddParameter is shardrec_fsdp_add_parameter.
+//
+// Adds a FLOAT32 parameter to a unit: its shape alone; commit makes the memory of this rank's part, which is
+// zero. rows: 0 or more; columns: 0: the shape is [rows], else it is [rows, columns]; at most 2^48 elements.
+// One of more dimensions is given as a matrix with the same elements, row-major. name: UTF-8, not empty, unique
+// in the set. out_index: counts from 0 over all units. Not collective. Errors: as
+// [Fsdp.AddUnit]; [ErrNotFound] (unit). Since 0.2.
+func (f *Fsdp) AddParameter(unit int, name string, rows int, columns int) (int, error) {
+	var outIndex int32
+	err := capi.Fsdp_add_parameter(f.raw(), int32(unit), name, int64(rows), int64(columns), &outIndex)
+	return int(outIndex), err
+}
+
+// SetOptimizer is shardrec_fsdp_set_optimizer.
+//
+// Gives the set an optimizer, as [Ddp.SetOptimizer]; its states are sharded as the parameters are.
+// Before commit; not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument],
+// [ErrUnsupported]. Since 0.2.
+func (f *Fsdp) SetOptimizer(options *OptimizerOptions) error {
+	return use(options, func(made *capi.Handle) error { return capi.Fsdp_set_optimizer(f.raw(), made) })
+}
+
+// Commit is shardrec_fsdp_commit.
+//
+// Checks that all ranks added the same units and parameters (count, names, shapes) with the same options
+// and optimizer, then makes all memory; values are zero. Collective, blocking (setup deadline).
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState] (twice: only this rank; no parameters: on all ranks
+// alike), [ErrInvalidArgument] (a name that begins with "optimizer." in a set with an optimizer; only this
+// rank); [ErrDisagreement] (names rank and parameter or option, the same on all ranks; the communicator lives
+// on); [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+func (f *Fsdp) Commit() error {
+	return capi.Fsdp_commit(f.raw())
+}
+
+// Begin is shardrec_fsdp_begin.
+//
+// Begins a step; gathers of the units that the last step asked for first leave. sync 1: gradients are
+// reduced; 0: no gradient is sent: full gradients are kept, in memory of their own for each unit whose
+// gradient is asked for, and the next step with sync reduces the sum; also for evaluation. The same on
+// all ranks. Waits for nobody but for a peer that has not taken what this rank sent in the step before.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no commit; inside a step), [ErrInvalidArgument],
+// [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+func (f *Fsdp) Begin(sync bool) error {
+	return capi.Fsdp_begin(f.raw(), int32(number(sync)))
+}
+
+// Unshard is shardrec_fsdp_unshard.
+//
+// Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was
+// prefetched. Does not wait, but where the buffer that it takes is still being filled for a unit that this
+// step does not use. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound]; [ErrInvalidState], only this rank, nothing
+// has changed: no step; unsharded already; all buffers are held by units that were not resharded, which the
+// sentence names; [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+func (f *Fsdp) Unshard(unit int) error {
+	return capi.Fsdp_unshard(f.raw(), int32(unit))
+}
+
+// WaitUnshard is shardrec_fsdp_wait_unshard.
+//
+// Waits until the full parameters of a unit are there. Blocking. Errors: as [Fsdp.Unshard];
+// [ErrInvalidState] (it is not unsharded); [ErrMismatch]: another rank unsharded another unit here; the sentence names
+// both. Since 0.2.
+func (f *Fsdp) WaitUnshard(unit int) error {
+	return capi.Fsdp_wait_unshard(f.raw(), int32(unit))
+}
+
+// Reshard is shardrec_fsdp_reshard.
+//
+// The host no longer reads the full parameters of a unit: their buffer is free for another one. Errors: as
+// [Fsdp.WaitUnshard]. Since 0.2.
+func (f *Fsdp) Reshard(unit int) error {
+	return capi.Fsdp_reshard(f.raw(), int32(unit))
+}
+
+// MarkReady is shardrec_fsdp_mark_ready.
+//
+// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that
+// the head of this file says. Gradients that nothing was added to are zeros. May wait as
+// [Fsdp.Gradient] does. Errors: as there; [ErrInvalidState] (a second time in a step with sync).
+// Since 0.2.
+func (f *Fsdp) MarkReady(unit int) error {
+	return capi.Fsdp_mark_ready(f.raw(), int32(unit))
+}
+
+// End is shardrec_fsdp_end.
+//
+// Ends the host's part of a step. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState]: no begin; a unit is
+// unsharded: reshard it and call again; [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+func (f *Fsdp) End() error {
+	return capi.Fsdp_end(f.raw())
+}
+
+// Wait is shardrec_fsdp_wait.
+//
+// Waits until all gradients are reduced: the mean over all ranks (options DDP_AVERAGE, DDP_FACTOR) is added
+// to the gradient of each rank's shard, or takes its place where zero_gradients was called since. A unit that
+// the step did not unshard is left alone. Collective, blocking; after a step without sync it returns at once.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState]: no end, only this rank; or, on all ranks alike, a rank
+// had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
+// its gradient is as it was, others are reduced, the communicator lives on; [ErrMismatch], [ErrOutOfMemory],
+// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+func (f *Fsdp) Wait() error {
+	return capi.Fsdp_wait(f.raw())
+}
+
+// ZeroGradients is shardrec_fsdp_zero_gradients.
+//
+// Sets the gradients of this rank's shards to zero, and forgets those that steps without sync have kept.
+// Between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState]. Since 0.2.
+func (f *Fsdp) ZeroGradients() error {
+	return capi.Fsdp_zero_gradients(f.raw())
+}
+
+// ClipGradients is shardrec_fsdp_clip_gradients.
+//
+// As [Ddp.ClipGradients], of the whole gradients: what shards have is added up, or compared, over the
+// sharding group, so that all ranks scale alike. Collective over the sharding group, blocking. Between steps.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrInvalidState], [ErrMismatch], [ErrPeerFailed], [ErrTimeout],
+// [ErrAborted]. Since 0.2.
+func (f *Fsdp) ClipGradients(clip Clip, bound float64) (float64, error) {
+	var outNorm float64
+	err := capi.Fsdp_clip_gradients(f.raw(), int32(clip), bound, &outNorm)
+	return outNorm, err
+}
+
+// Step is shardrec_fsdp_step.
+//
+// One optimizer step on this rank's shards with their gradients, which stay as they are. Waits until peers have
+// read the shards in the step before; with LAMB collective over the sharding group. Between steps. Errors:
+// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no optimizer; inside a step), [ErrPeerFailed], [ErrTimeout], [ErrAborted].
+// Since 0.2.
+func (f *Fsdp) Step() error {
+	return capi.Fsdp_step(f.raw())
+}
+
+// SetLearningRate is shardrec_fsdp_set_learning_rate.
+//
+// Sets the learning rate from the next step on; the same on all ranks. Errors: as
+// [Ddp.SetLearningRate]. Since 0.2.
+func (f *Fsdp) SetLearningRate(learningRate float64) error {
+	return capi.Fsdp_set_learning_rate(f.raw(), learningRate)
+}
+
+// Full is shardrec_fsdp_full.
+//
+// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements
+// as the parameter. Collective over the sharding group, blocking (setup deadline); between steps. Errors:
+// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound], [ErrInvalidState], [ErrInvalidArgument], [ErrMismatch], [ErrOutOfMemory],
+// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+func (f *Fsdp) Full(index int, array int, out Tensor) error {
+	return capi.Fsdp_full(f.raw(), int32(index), int32(array), out.raw)
+}
+
+// SetFull is shardrec_fsdp_set_full.
+//
+// Sets a whole parameter, its gradient or a state. root -1: each rank takes its part of its own tensor, which
+// is the same on all ranks; not collective. root in [0, ranks): rank root's tensor is sent to all, and the
+// tensors of the others are not looked at; collective over all ranks, blocking (setup deadline). tensor: compact,
+// FLOAT32, on the CPU, as many elements as the parameter. Between steps. Errors: as [Fsdp.Full].
+// Since 0.2.
+func (f *Fsdp) SetFull(index int, array int, tensor Tensor, root int) error {
+	return capi.Fsdp_set_full(f.raw(), int32(index), int32(array), tensor.raw, int32(root))
+}
+
+// CheckEqual is shardrec_fsdp_check_equal.
+//
+// Compares values and states of the ranks that have the same shard (HYBRID_SHARD, NO_SHARD), by a hash of 64
+// bits each. Collective, blocking; between steps. Errors: as [Ddp.CheckEqual]. Since 0.2.
+func (f *Fsdp) CheckEqual() error {
+	return capi.Fsdp_check_equal(f.raw())
+}
+
+// StatisticsJSON is shardrec_fsdp_statistics_json.
+//
+// What the set holds on this rank and what has happened since commit, as JSON.
+//
+//	"version"                       integer: 1
+//	"ranks", "sharding_ranks"       integer: of the communicator, of a sharding group
+//	"units", "parameters"           integer: how many there are
+//	"steps", "steps_without_sync"   integer: how many have ended
+//	"value_bytes", "gradient_bytes", "state_bytes"  integer: of the shards
+//	"full_parameter_bytes"          integer: buffers of full parameters
+//	"full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums
+//	"kept_gradient_bytes"           integer: the same of steps without sync
+//	"message_bytes"                 integer: shards in 16 bits
+//	"gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
+//	"gather_bytes_sent"             integer: to all peers
+//	"reduction_bytes_sent"          integer: to all peers
+//	"unshard_waited_seconds"        number: in wait_unshard
+//	"gradient_waited_seconds"       number: in Fsdp.Wait, and for buffers of gradients
+//
+// Between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidState], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.2.
+func (f *Fsdp) StatisticsJSON() (string, error) {
+	var out string
+	err := capi.Fsdp_statistics_json(f.raw(), &out)
+	return out, err
+}
+
 // Mlp is a shardrec_mlp.
 type Mlp struct{ handle }
 
@@ -1885,6 +2108,18 @@ func (c *Checkpoint) AddMlp(name string, mlp *Mlp) error {
 func (c *Checkpoint) AddDdp(name string, ddp *Ddp) error {
 	c.raw().Keep(ddp)
 	return capi.Checkpoint_add_ddp(c.raw(), name, rawOf(ddp))
+}
+
+// AddFsdp is shardrec_checkpoint_add_fsdp.
+//
+// The same of sharded parameters, made on the handle's communicator, after their commit and between their steps.
+// They are saved whole, as [Checkpoint.AddDdp] saves parameters with these names: sets of either kind
+// load what either has saved, over any number of ranks and with any strategy. A commit or load gathers them, and
+// takes the memory of all values and states on each rank while it lasts. Errors: as [Checkpoint.AddDdp].
+// Since 0.2.
+func (c *Checkpoint) AddFsdp(name string, fsdp *Fsdp) error {
+	c.raw().Keep(fsdp)
+	return capi.Checkpoint_add_fsdp(c.raw(), name, rawOf(fsdp))
 }
 
 // SetTensor is shardrec_checkpoint_set_tensor.

@@ -282,8 +282,8 @@ func (o *CollectionOptions) Seed(value int64) *CollectionOptions {
 // other ranks of its communicator on this machine, in this process and in others: each processor of its
 // affinity mask divided by the ranks that may run on it, cgroup quotas of processor time likewise; rounded
 // down, at least 1. Of an MLP, which has no communicator: the same part, of the communicators that live in
-// this process when it is made; without one, all processors that the process may use. Of DDP: of its
-// optimizer. Kinds COLLECTION, MLP and DDP.
+// this process when it is made; without one, all processors that the process may use. Of DDP and FSDP: of the
+// optimizer. Kinds COLLECTION, MLP, DDP and FSDP.
 func (o *CollectionOptions) Threads(value int64) *CollectionOptions {
 	o.set(OptionThreads, value)
 	return o
@@ -450,8 +450,8 @@ func (o *DdpOptions) Float(key Option) (float64, error) {
 // other ranks of its communicator on this machine, in this process and in others: each processor of its
 // affinity mask divided by the ranks that may run on it, cgroup quotas of processor time likewise; rounded
 // down, at least 1. Of an MLP, which has no communicator: the same part, of the communicators that live in
-// this process when it is made; without one, all processors that the process may use. Of DDP: of its
-// optimizer. Kinds COLLECTION, MLP and DDP.
+// this process when it is made; without one, all processors that the process may use. Of DDP and FSDP: of the
+// optimizer. Kinds COLLECTION, MLP, DDP and FSDP.
 func (o *DdpOptions) Threads(value int64) *DdpOptions {
 	o.set(OptionThreads, value)
 	return o
@@ -480,7 +480,7 @@ func (o *DdpOptions) DeviceWait(value DeviceWait) *DdpOptions {
 	return o
 }
 
-// Average sets DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged.
+// Average sets DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged; kinds DDP and FSDP.
 func (o *DdpOptions) Average(value bool) *DdpOptions {
 	o.set(OptionDdpAverage, number(value))
 	return o
@@ -492,7 +492,7 @@ func (o *DdpOptions) Broadcast(value bool) *DdpOptions {
 	return o
 }
 
-// Factor sets DDP_FACTOR: finite; the sum or average is multiplied by it; default 1.
+// Factor sets DDP_FACTOR: finite; the sum or average is multiplied by it; default 1; kinds DDP and FSDP.
 func (o *DdpOptions) Factor(value float64) *DdpOptions {
 	o.set(OptionDdpFactor, value)
 	return o
@@ -673,8 +673,8 @@ func (o *MlpOptions) Seed(value int64) *MlpOptions {
 // other ranks of its communicator on this machine, in this process and in others: each processor of its
 // affinity mask divided by the ranks that may run on it, cgroup quotas of processor time likewise; rounded
 // down, at least 1. Of an MLP, which has no communicator: the same part, of the communicators that live in
-// this process when it is made; without one, all processors that the process may use. Of DDP: of its
-// optimizer. Kinds COLLECTION, MLP and DDP.
+// this process when it is made; without one, all processors that the process may use. Of DDP and FSDP: of the
+// optimizer. Kinds COLLECTION, MLP, DDP and FSDP.
 func (o *MlpOptions) Threads(value int64) *MlpOptions {
 	o.set(OptionThreads, value)
 	return o
@@ -1057,5 +1057,90 @@ func (o *MetricsOptions) DeviceWait(value DeviceWait) *MetricsOptions {
 // at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
 func (o *MetricsOptions) Stream(value int64) *MetricsOptions {
 	o.set(OptionStream, value)
+	return o
+}
+
+// FsdpOptions are options of FSDP. Unset ones, and all of nil, have their defaults.
+type FsdpOptions struct{ settings }
+
+func (o *FsdpOptions) native() (*capi.Handle, error) {
+	if o == nil {
+		return nil, nil
+	}
+	return o.made(OptionsKindFsdp)
+}
+
+// Text is a value, set or by default, as text, such as an enumerator's name.
+func (o *FsdpOptions) Text(key Option) (string, error) {
+	return value(o.settings, OptionsKindFsdp, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *FsdpOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindFsdp, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *FsdpOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindFsdp, key, capi.Options_get_f64)
+}
+
+// Threads sets THREADS: in [1, 1024]; default: this rank's part of the processors that it shares with the
+// other ranks of its communicator on this machine, in this process and in others: each processor of its
+// affinity mask divided by the ranks that may run on it, cgroup quotas of processor time likewise; rounded
+// down, at least 1. Of an MLP, which has no communicator: the same part, of the communicators that live in
+// this process when it is made; without one, all processors that the process may use. Of DDP and FSDP: of the
+// optimizer. Kinds COLLECTION, MLP, DDP and FSDP.
+func (o *FsdpOptions) Threads(value int64) *FsdpOptions {
+	o.set(OptionThreads, value)
+	return o
+}
+
+// DdpAverage sets DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged; kinds DDP and FSDP.
+func (o *FsdpOptions) DdpAverage(value bool) *FsdpOptions {
+	o.set(OptionDdpAverage, number(value))
+	return o
+}
+
+// DdpFactor sets DDP_FACTOR: finite; the sum or average is multiplied by it; default 1; kinds DDP and FSDP.
+func (o *FsdpOptions) DdpFactor(value float64) *FsdpOptions {
+	o.set(OptionDdpFactor, value)
+	return o
+}
+
+// Strategy sets FSDP_STRATEGY: shardrec_fsdp_strategy; default FULL_SHARD. Since 0.2.
+func (o *FsdpOptions) Strategy(value FsdpStrategy) *FsdpOptions {
+	o.set(OptionFsdpStrategy, int64(value))
+	return o
+}
+
+// Prefetch sets FSDP_PREFETCH: in [0, 4]: units that are gathered before the host asks for them; each takes
+// one more buffer of full parameters; default 1. 0 also leaves one buffer of full gradients of two. Since
+// 0.2.
+func (o *FsdpOptions) Prefetch(value int64) *FsdpOptions {
+	o.set(OptionFsdpPrefetch, value)
+	return o
+}
+
+// HeldUnits sets FSDP_HELD_UNITS: in [1, 64]: units that the host holds unsharded at once; default 1. Not
+// looked at with SHARD_GRAD_OP. Since 0.2.
+func (o *FsdpOptions) HeldUnits(value int64) *FsdpOptions {
+	o.set(OptionFsdpHeldUnits, value)
+	return o
+}
+
+// ParameterDtype sets FSDP_PARAMETER_DTYPE: shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16, of full
+// parameters and full gradients, and of parameters on their way. Shards are FLOAT32; rounded to nearest.
+// Since 0.2.
+func (o *FsdpOptions) ParameterDtype(value Dtype) *FsdpOptions {
+	o.set(OptionFsdpParameterDtype, int64(value))
+	return o
+}
+
+// ReduceDtype sets FSDP_REDUCE_DTYPE: shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16, of gradients on
+// their way to the rank that adds them up in FLOAT32; sums of sharding groups go to their replicas as
+// FLOAT32. Finite gradients beyond float16's range become +-65504. Since 0.2.
+func (o *FsdpOptions) ReduceDtype(value Dtype) *FsdpOptions {
+	o.set(OptionFsdpReduceDtype, int64(value))
 	return o
 }

@@ -209,6 +209,30 @@ func TestOwnParameters(t *testing.T) {
 	})
 }
 
+func TestShardedParameters(t *testing.T) {
+	onRanks(t, func(comm *Comm) error {
+		fsdp := must(NewFsdp(comm, nil, new(FsdpOptions).Prefetch(1).ReduceDtype(DtypeFloat32)))
+		defer fsdp.Close()
+		unit := must(fsdp.AddUnit("tower"))
+		weight, bias := must(fsdp.AddParameter(unit, "weight", 40, 2)), must(fsdp.AddParameter(unit, "bias", 3, 0))
+		ok(t, unit == 0 && weight == 0 && bias == 1)
+		given, read := []float32{1, 2, 3}, make([]float32, 3)
+		err := errors.Join(fsdp.SetOptimizer(new(OptimizerOptions).Optimizer(OptimizerAdagrad).LearningRate(1)), fsdp.Commit(),
+			fsdp.SetFull(bias, int(FsdpArrayValues), Vector(given), 0), fsdp.Begin(true), fsdp.Unshard(unit), fsdp.WaitUnshard(unit))
+		ok(t, must(must(fsdp.Parameter(bias)).Values())[2] == 3)
+		err = errors.Join(err, fsdp.Reshard(unit), fsdp.Unshard(unit))
+		err = errors.Join(err, must(fsdp.Gradient(bias)).Set([]float32{0, 0, 4}), fsdp.MarkReady(unit), fsdp.End(), fsdp.Wait())
+		ok(t, must(fsdp.ClipGradients(ClipInfinity, 8)) == 4)
+		err = errors.Join(err, fsdp.Step(), fsdp.Full(bias, int(FsdpArrayValues), Vector(read)))
+		ok(t, read[0] == 1 && read[2] < 2.1, read)
+		offset, elements, failure := fsdp.Shard(weight, int(FsdpArrayState))
+		ok(t, failure == nil && len(must(elements.Values())) > 0 && offset == int64(64*must(comm.Rank())), offset)
+		err = errors.Join(err, fsdp.ZeroGradients(), fsdp.SetLearningRate(0.5), fsdp.CheckEqual())
+		ok(t, strings.Contains(must(fsdp.StatisticsJSON()), "gathers"))
+		return err
+	})
+}
+
 func TestCheckpoints(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "run")
 	onRanks(t, func(comm *Comm) error {

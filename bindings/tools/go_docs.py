@@ -14,7 +14,7 @@ BY_HAND = {
     "mlp_add": "Mlp.AddLinear", "mlp_forward": "Mlp.Forward", "mlp_backward": "Mlp.Backward", "mlp_parameter": "Mlp.Parameter",
     "interaction_forward": "Interaction.Forward", "interaction_backward": "Interaction.Backward",
     "ddp_add_parameter": "Ddp.AddParameter", "ddp_set_flat_gradient": "Ddp.SetFlatGradient", "ddp_gradient": "Ddp.Gradient",
-    "ddp_state": "Ddp.State", "mlp_state": "Mlp.State", "checkpoint_tensor_info": "Checkpoint.TensorInfo", "hash64": "Hash64", "log_next": "NextLogMessage",
+    "ddp_state": "Ddp.State", "fsdp_parameter": "Fsdp.Parameter", "fsdp_gradient": "Fsdp.Gradient", "fsdp_shard": "Fsdp.Shard", "mlp_state": "Mlp.State", "checkpoint_tensor_info": "Checkpoint.TensorInfo", "hash64": "Hash64", "log_next": "NextLogMessage",
     "api_version": "APIVersion", "control_cancel": "Control.Cancel",
 }
 WITHOUT_LINKS = {"counters_text"}  # its names are those of metrics

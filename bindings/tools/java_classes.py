@@ -17,7 +17,7 @@ from java_docs import camel
 CLASSES = {"collection": "EmbeddingCollection", "": "ShardRec"}
 # Names that Java's own methods have, or that say more in Java.
 NAMES = {
-    "comm_close": "shutdown", "comm_set_f64": "set", "mlp_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "ddp_wait": "await",
+    "comm_close": "shutdown", "comm_set_f64": "set", "mlp_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "ddp_wait": "await", "fsdp_wait": "await",
 }
 TYPES = {"integer32": "int", "integer64": "long", "unsigned64": "long", "real": "double", "flag": "boolean",
          "text": "String", "tensor": "Tensor", "tensor_out": "Tensor", "control": "Control"}

@@ -13,7 +13,7 @@ import swigxml
 MADE = "bindings/tools/option_classes.py from bindings/shardrec.i"
 WORDS = {
     "OPTIMIZER": "the optimizer of tables", "TABLE": "a table", "PLAN": "a plan", "COLLECTION": "a collection of tables",
-    "LOOKUP": "a lookup", "DDP": "DDP", "MLP": "a stack of layers", "MESH": "a mesh", "COMM": "a communicator",
+    "LOOKUP": "a lookup", "DDP": "DDP", "FSDP": "FSDP", "MLP": "a stack of layers", "MESH": "a mesh", "COMM": "a communicator",
     "RENDEZVOUS": "a rendezvous", "CHECKPOINT": "a checkpoint", "SCORER": "a scorer", "METRICS": "metrics",
 }
 

@@ -13,6 +13,7 @@ BY_HAND = {
     "interaction_backward": "InteractionPass::backward", "ddp_add_parameter": "Ddp::add_parameter",
     "ddp_set_flat_gradient": "Ddp::set_flat_gradient", "ddp_gradient": "Ddp::gradient", "ddp_state": "Ddp::state",
     "ddp_begin": "Ddp::begin", "ddp_mark_ready": "DdpStep::mark_ready", "ddp_mark_unused": "DdpStep::mark_unused",
+    "fsdp_parameter": "Fsdp::parameter", "fsdp_gradient": "Fsdp::gradient_mut", "fsdp_shard": "Fsdp::shard",
     "ddp_end": "DdpStep::end", "ddp_wait": "DdpExchange::wait", "checkpoint_tensor_info": "Checkpoint::tensor_info",
     "hash64": "hash64", "api_version": "api_version", "log_next": "next_log_message",
     "memory_tensor": "Memory::tensor", "tensor_copy": "copy", "lookup_begin": "Lookup::begin",

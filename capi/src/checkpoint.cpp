@@ -42,6 +42,9 @@ class Entered {
     for (const auto& added : object.parameters) {
       gathering.add(added.name, use(parameters_, added)->ddp);
     }
+    for (const auto& added : object.sharded) {
+      gathering.add(added.name, use(sharded_, added)->fsdp);
+    }
   }
 
   checkpoint::Gathering gathering;
@@ -64,6 +67,7 @@ class Entered {
   std::list<Use<shardrec_collection>> collections_;
   std::list<Use<shardrec_mlp>> layers_;
   std::list<Use<shardrec_ddp>> parameters_;
+  std::list<Use<shardrec_fsdp>> sharded_;
 };
 
 // What this rank brings to a commit or load: what was added, entered until the call ends.
@@ -140,6 +144,21 @@ shardrec_status shardrec_checkpoint_add_ddp(shardrec_checkpoint* checkpoint, con
     const auto use = enter(checkpoint, Access::kExclusive);
     add(*use, use->parameters, require_name(name, checkpoint::EmptyName::kRefused), ddp,
         [&] { enter(ddp, Access::kShared); });
+  });
+}
+
+shardrec_status shardrec_checkpoint_add_fsdp(shardrec_checkpoint* checkpoint, const char* name,
+                                             shardrec_fsdp* fsdp) {
+  return guard([&] {
+    const auto use = enter(checkpoint, Access::kExclusive);
+    const std::string text = require_name(name, checkpoint::EmptyName::kRefused);
+    add(*use, use->sharded, text, fsdp, [&] {
+      if (enter(fsdp, Access::kShared)->membership == use->membership) return;
+      core::fail(SHARDREC_INVALID_ARGUMENT,
+                 core::sentence("sharded parameters \"", text,
+                                "\" were made on another communicator than the"
+                                " checkpoint; the same one is accepted"));
+    });
   });
 }
 

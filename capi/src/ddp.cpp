@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "clip.h"
 #include "core/tensor.h"
 #include "dense/ddp/layers.h"
 #include "guard.h"
@@ -248,13 +249,7 @@ shardrec_status shardrec_ddp_clip_gradients(shardrec_ddp* ddp, shardrec_clip cli
                                             double* out_norm) {
   return guard([&] {
     const auto use = enter(ddp, Access::kExclusive);
-    if (clip < SHARDREC_CLIP_L2 || clip > SHARDREC_CLIP_VALUE) {
-      refuse_value("clip", int64_t{clip},
-                   "SHARDREC_CLIP_L2 (0), SHARDREC_CLIP_INFINITY (1) or SHARDREC_CLIP_VALUE (2)");
-    }
-    if (!(std::isfinite(bound) && bound >= 0)) {
-      refuse_value("bound", bound, "a finite number, 0 or more,");
-    }
+    require_clip(clip, bound);
     const double norm = use->ddp.clip_gradients(clip, bound);
     if (out_norm != nullptr) *out_norm = norm;
   });

@@ -255,7 +255,7 @@ const char* kind_name(Kind kind) noexcept {
       "shardrec_model",   "shardrec_topology", "shardrec_plan",       "shardrec_collection",
       "shardrec_lookup",  "shardrec_ddp",      "shardrec_mlp",        "shardrec_interaction",
       "shardrec_metrics", "shardrec_mesh",     "shardrec_rendezvous", "shardrec_checkpoint",
-      "shardrec_scorer",  "shardrec_memory",
+      "shardrec_scorer",  "shardrec_memory",   "shardrec_fsdp",
   };
   return kNames[static_cast<size_t>(kind)];
 }

@@ -69,8 +69,9 @@ enum class Kind : uint8_t {
   kCheckpoint,
   kScorer,
   kMemory,
+  kFsdp,
 };
-inline constexpr int kKindCount = 18;
+inline constexpr int kKindCount = 19;
 const char* kind_name(Kind kind) noexcept;  // "shardrec_comm"
 
 // kShared: for calls documented "any thread", and for reading what a create call was given by

@@ -27,8 +27,8 @@ constexpr uint32_t kTableOptimizer = kinds(SHARDREC_OPTIONS_OPTIMIZER);
 constexpr uint32_t kTable = kinds(SHARDREC_OPTIONS_TABLE);
 constexpr uint32_t kPlan = kinds(SHARDREC_OPTIONS_PLAN);
 constexpr uint32_t kCollection = kinds(SHARDREC_OPTIONS_COLLECTION);
-constexpr uint32_t kWithThreads =
-    kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_DDP);
+constexpr uint32_t kWithThreads = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP,
+                                        SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_FSDP);
 constexpr uint32_t kNonFiniteKinds =
     kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_SCORER);
 constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP);
@@ -40,6 +40,8 @@ constexpr uint32_t kOrderedByStreams =
 constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
 constexpr uint32_t kMlp = kinds(SHARDREC_OPTIONS_MLP);
 constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
+constexpr uint32_t kDdpAndFsdp = kinds(SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_FSDP);
+constexpr uint32_t kFsdp = kinds(SHARDREC_OPTIONS_FSDP);
 constexpr uint32_t kMesh = kinds(SHARDREC_OPTIONS_MESH);
 constexpr uint32_t kComm = kinds(SHARDREC_OPTIONS_COMM);
 constexpr uint32_t kCheckpoint = kinds(SHARDREC_OPTIONS_CHECKPOINT);
@@ -98,6 +100,12 @@ constexpr std::array<Named, 2> kDdpOrders = {{
 constexpr std::array<Named, 2> kDdpReductions = {{
     {SHARDREC_DDP_REDUCTION_ORDERED, "ordered"},
     {SHARDREC_DDP_REDUCTION_NCCL, "nccl"},
+}};
+constexpr std::array<Named, 4> kFsdpStrategies = {{
+    {SHARDREC_FSDP_FULL_SHARD, "full_shard"},
+    {SHARDREC_FSDP_SHARD_GRAD_OP, "shard_grad_op"},
+    {SHARDREC_FSDP_HYBRID_SHARD, "hybrid_shard"},
+    {SHARDREC_FSDP_NO_SHARD, "no_shard"},
 }};
 constexpr std::array<Named, 3> kNonFinite = {{
     {SHARDREC_NON_FINITE_ALLOW, "allow"},
@@ -333,9 +341,9 @@ constexpr std::array kRows = {
            SHARDREC_REPLICA_SYNC_TOUCHED),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
-    integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),
+    integer(KEY(DDP_AVERAGE), kDdpAndFsdp, kSwitch, 0, 1, 1),
     integer(KEY(DDP_BROADCAST), kDdp, kSwitch, 0, 1, 1),
-    real(KEY(DDP_FACTOR), kDdp, kFinite, any_real, 1.0),
+    real(KEY(DDP_FACTOR), kDdpAndFsdp, kFinite, any_real, 1.0),
     integer(KEY(DDP_FIRST_BUCKET_BYTES), kDdp, kPositive, 1, INT64_MAX, int64_t{1} << 20),
     integer(KEY(DDP_BUCKET_BYTES), kDdp, kPositive, 1, INT64_MAX, int64_t{1} << 22),
     choice(KEY(DDP_ORDER), kDdp, kChoicesIn<kDdpOrders>, SHARDREC_DDP_ORDER_REVERSE),
@@ -378,6 +386,11 @@ constexpr std::array kRows = {
     text(KEY(BOTTOM_LAYERS), kScorer, kAnyText, any_text, ""),
     text(KEY(TOP_LAYERS), kScorer, kAnyText, any_text, ""),
     integer(KEY(LOGITS), kScorer, kSwitch, 0, 1, 0),
+    choice(KEY(FSDP_STRATEGY), kFsdp, kChoicesIn<kFsdpStrategies>, SHARDREC_FSDP_FULL_SHARD),
+    integer(KEY(FSDP_PREFETCH), kFsdp, "an integer in [0, 4]", 0, 4, 1),
+    integer(KEY(FSDP_HELD_UNITS), kFsdp, "an integer in [1, 64]", 1, 64, 1),
+    choice(KEY(FSDP_PARAMETER_DTYPE), kFsdp, kOutputDtypeChoices, SHARDREC_FLOAT32),
+    choice(KEY(FSDP_REDUCE_DTYPE), kFsdp, kOutputDtypeChoices, SHARDREC_FLOAT32),
 };
 #undef KEY
 
@@ -419,6 +432,8 @@ const char* options_kind_name(shardrec_options_kind kind) noexcept {
       return "SCORER";
     case SHARDREC_OPTIONS_METRICS:
       return "METRICS";
+    case SHARDREC_OPTIONS_FSDP:
+      return "FSDP";
     case SHARDREC_OPTIONS_KIND_FORCE_32:
       break;
   }

@@ -75,7 +75,7 @@ Options::Options(shardrec_options_kind kind) : kind_(kind) {
   if (options_kind_name(kind) == nullptr) {
     fail(SHARDREC_INVALID_ARGUMENT,
          sentence("there is no kind of options ", static_cast<int64_t>(kind),
-                  "; SHARDREC_OPTIONS_OPTIMIZER to SHARDREC_OPTIONS_METRICS are accepted"),
+                  "; SHARDREC_OPTIONS_OPTIMIZER to SHARDREC_OPTIONS_FSDP are accepted"),
          {.value = kind});
   }
 }

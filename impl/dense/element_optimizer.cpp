@@ -120,6 +120,29 @@ compute::ElementUpdate ElementOptimizer::job_of(size_t parameter) const noexcept
 void ElementOptimizer::step(size_t first, size_t count, core::Threads& threads) {
   if (count == 0) return;
   if (step_.kind == compute::OptimizerKind::kLamb) take_sums(first, count, threads);
+  update(first, count, threads);
+}
+
+void ElementOptimizer::step_parts(core::Threads& threads,
+                                  core::FunctionRef<void(std::span<double>)> add_up) {
+  const size_t count = memory_.size();
+  if (count == 0) return;
+  if (step_.kind == compute::OptimizerKind::kLamb) {
+    take_block_sums(0, count, threads);
+    part_sums_.resize(2 * count);
+    for (size_t at = 0; at < count; ++at) {
+      add_blocks(at, std::span<double, 2>(part_sums_.data() + 2 * at, 2));
+    }
+    add_up(part_sums_);
+    for (size_t at = 0; at < count; ++at) {
+      memory_[at].sums[0] = static_cast<float>(part_sums_[2 * at]);
+      memory_[at].sums[1] = static_cast<float>(part_sums_[2 * at + 1]);
+    }
+  }
+  update(0, count, threads);
+}
+
+void ElementOptimizer::update(size_t first, size_t count, core::Threads& threads) {
   const compute::Kernels& kernels = compute::cpu_kernels();
   const Extent& last = extents_[first + count - 1];
   const int64_t begin = extents_[first].begin;
@@ -131,8 +154,8 @@ void ElementOptimizer::step(size_t first, size_t count, core::Threads& threads) 
       });
 }
 
-// LAMB's first pass: moves the means, and takes the sums of each parameter.
-void ElementOptimizer::take_sums(size_t first, size_t count, core::Threads& threads) {
+// LAMB's first pass: moves the means, and takes the sums of each block.
+void ElementOptimizer::take_block_sums(size_t first, size_t count, core::Threads& threads) {
   const compute::Kernels& kernels = compute::cpu_kernels();
   const Extent& last = extents_[first + count - 1];
   const int64_t begin = extents_[first].begin;
@@ -143,14 +166,23 @@ void ElementOptimizer::take_sums(size_t first, size_t count, core::Threads& thre
               kernels.element_sums(job_of(at), lo, hi, block_sums_.data() + 2 * block);
             });
       });
+}
+
+void ElementOptimizer::add_blocks(size_t parameter, std::span<double, 2> totals) const noexcept {
+  const Extent& extent = extents_[parameter];
+  const float* sums = block_sums_.data() + 2 * extent.first_block;
+  totals[0] = totals[1] = 0;
+  for (int64_t block = 0; block < Extents::blocks_of(extent.size); ++block, sums += 2) {
+    totals[0] += static_cast<double>(sums[0]);
+    totals[1] += static_cast<double>(sums[1]);
+  }
+}
+
+void ElementOptimizer::take_sums(size_t first, size_t count, core::Threads& threads) {
+  take_block_sums(first, count, threads);
   for (size_t at = first; at < first + count; ++at) {
-    const Extent& extent = extents_[at];
-    const float* sums = block_sums_.data() + 2 * extent.first_block;
-    double totals[2] = {};
-    for (int64_t block = 0; block < Extents::blocks_of(extent.size); ++block, sums += 2) {
-      totals[0] += static_cast<double>(sums[0]);
-      totals[1] += static_cast<double>(sums[1]);
-    }
+    double totals[2];
+    add_blocks(at, totals);
     memory_[at].sums[0] = static_cast<float>(totals[0]);
     memory_[at].sums[1] = static_cast<float>(totals[1]);
   }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "compute/kernels.h"
+#include "core/function_ref.h"
 #include "core/memory.h"
 #include "core/threads.h"
 #include "dense/extents.h"
@@ -72,6 +73,9 @@ class ElementOptimizer {
   // Steps parameters [first, first + count), each once after begin_step(). Reads their gradients and
   // leaves them as they are. Allocates nothing.
   void step(size_t first, size_t count, core::Threads& threads);
+  // The same of all parameters, each of which is a part of one whose other parts other ranks step: add_up
+  // makes sums over the parts, two a parameter, those of the whole. It is called for LAMB only.
+  void step_parts(core::Threads& threads, core::FunctionRef<void(std::span<double>)> add_up);
 
  private:
   struct Memory {
@@ -81,6 +85,10 @@ class ElementOptimizer {
   };
   compute::ElementUpdate job_of(size_t parameter) const noexcept;
   void take_sums(size_t first, size_t count, core::Threads& threads);
+  void take_block_sums(size_t first, size_t count, core::Threads& threads);
+  // The two sums of a parameter.
+  void add_blocks(size_t parameter, std::span<double, 2> totals) const noexcept;
+  void update(size_t first, size_t count, core::Threads& threads);
 
   plan::Optimizer optimizer_;
   double initial_learning_rate_;
@@ -92,6 +100,7 @@ class ElementOptimizer {
   int64_t capacity_ = 0;  // elements of each state
   std::vector<core::Pages> states_;
   std::vector<float> block_sums_;  // LAMB: two a block
+  std::vector<double> part_sums_;  // LAMB, of step_parts(): two a parameter
 };
 
 }  // namespace shardrec::dense

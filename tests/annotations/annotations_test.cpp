@@ -237,6 +237,7 @@ class Annotated<Result (*)(Arguments...)> {
   static void destroy_handle(shardrec_mesh** made) { shardrec_mesh_destroy(made); }
   static void destroy_handle(shardrec_rendezvous** made) { shardrec_rendezvous_destroy(made); }
   static void destroy_handle(shardrec_ddp** made) { shardrec_ddp_destroy(made); }
+  static void destroy_handle(shardrec_fsdp** made) { shardrec_fsdp_destroy(made); }
   static void destroy_handle(shardrec_mlp** made) { shardrec_mlp_destroy(made); }
   static void destroy_handle(shardrec_interaction** made) { shardrec_interaction_destroy(made); }
   static void destroy_handle(shardrec_metrics** made) { shardrec_metrics_destroy(made); }

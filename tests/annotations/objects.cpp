@@ -152,6 +152,10 @@ void Objects::good(const char* name, shardrec_lookup*& out) {
 }
 
 void Objects::good(const char* name, shardrec_mesh*& out) {
+  if (in("shardrec_fsdp_create")) {  // HYBRID_SHARD alone takes one
+    out = nullptr;
+    return;
+  }
   if (mesh_ == nullptr) {
     shardrec_comm* comm = nullptr;
     good(name, comm);
@@ -179,6 +183,28 @@ void Objects::good(const char* name, shardrec_ddp*& out) {
     }
   }
   out = ddp_;
+}
+
+// As far on its way as the call expects it: between steps, or with its unit unsharded in one.
+void Objects::good(const char* name, shardrec_fsdp*& out) {
+  if (fsdp_ == nullptr) {
+    shardrec_comm* comm = nullptr;
+    good(name, comm);
+    EXPECT_OK(shardrec_fsdp_create(comm, nullptr, nullptr, fsdp_.out()));
+    EXPECT_OK(shardrec_fsdp_add_unit(fsdp_, "all", nullptr));
+    if (!in("shardrec_fsdp_add")) {
+      EXPECT_OK(shardrec_fsdp_add_parameter(fsdp_, 0, "w", kDim, 0, nullptr));
+    }
+    if (!in("shardrec_fsdp_add") && !in("shardrec_fsdp_set_optimizer")) {
+      EXPECT_OK(shardrec_fsdp_commit(fsdp_));
+    }
+    if (in("shardrec_fsdp_parameter") || in("shardrec_fsdp_gradient")) {
+      EXPECT_OK(shardrec_fsdp_begin(fsdp_, 1));
+      EXPECT_OK(shardrec_fsdp_unshard(fsdp_, 0));
+      EXPECT_OK(shardrec_fsdp_wait_unshard(fsdp_, 0));
+    }
+  }
+  out = fsdp_;
 }
 
 void Objects::good(const char*, shardrec_mlp*& out) {

@@ -40,6 +40,7 @@ class Objects {
   void good(const char* name, shardrec_mesh*& out);
   void good(const char* name, shardrec_rendezvous*& out);
   void good(const char* name, shardrec_ddp*& out);
+  void good(const char* name, shardrec_fsdp*& out);
   void good(const char* name, shardrec_mlp*& out);
   void good(const char* name, shardrec_interaction*& out);
   void good(const char* name, shardrec_metrics*& out);
@@ -115,6 +116,7 @@ class Objects {
   Owned<shardrec_lookup, shardrec_lookup_destroy> lookup_;
   Owned<shardrec_mlp, shardrec_mlp_destroy> mlp_, top_;
   Owned<shardrec_ddp, shardrec_ddp_destroy> ddp_;
+  Owned<shardrec_fsdp, shardrec_fsdp_destroy> fsdp_;
   Owned<shardrec_interaction, shardrec_interaction_destroy> interaction_;
   Owned<shardrec_metrics, shardrec_metrics_destroy> metrics_;
   Owned<shardrec_checkpoint, shardrec_checkpoint_destroy> checkpoint_;

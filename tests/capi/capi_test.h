@@ -46,6 +46,7 @@ using Plan = Owned<shardrec_plan, shardrec_plan_destroy>;
 using Mesh = Owned<shardrec_mesh, shardrec_mesh_destroy>;
 using Mlp = Owned<shardrec_mlp, shardrec_mlp_destroy>;
 using Ddp = Owned<shardrec_ddp, shardrec_ddp_destroy>;
+using Fsdp = Owned<shardrec_fsdp, shardrec_fsdp_destroy>;
 using Checkpoint = Owned<shardrec_checkpoint, shardrec_checkpoint_destroy>;
 
 // Takes a text that the library gave.

@@ -21,6 +21,7 @@ struct Everything {
         tables(comm, model, plan),
         lookup(tables),
         ddp(comm),
+        fsdp(comm),
         metrics(comm),
         checkpoint(comm, "not there") {}
 
@@ -30,6 +31,7 @@ struct Everything {
   shardrec::Collection tables;
   shardrec::Lookup lookup;
   shardrec::Ddp ddp;
+  shardrec::Fsdp fsdp;
   shardrec::Metrics metrics;
   shardrec::Checkpoint checkpoint;
   shardrec::Options options{SHARDREC_OPTIONS_PLAN};

@@ -134,6 +134,68 @@ TEST_F(Malformed, SetsOfParameters) {
   });
 }
 
+TEST_F(Malformed, SetsOfShardedParameters) {
+  shardrec_tensor out{};
+  const auto call = [](auto function, auto... arguments) {
+    return [function, arguments...] { return function(nullptr, arguments...); };
+  };
+  const std::vector<std::pair<const char*, std::function<shardrec_status()>>> on_null = {
+      {"add_unit", call(shardrec_fsdp_add_unit, "u", &out32)},
+      {"add_parameter", call(shardrec_fsdp_add_parameter, 0, "w", 1, 0, &out32)},
+      {"set_optimizer", call(shardrec_fsdp_set_optimizer, nullptr)},
+      {"commit", call(shardrec_fsdp_commit)},
+      {"begin", call(shardrec_fsdp_begin, 1)},
+      {"unshard", call(shardrec_fsdp_unshard, 0)},
+      {"wait_unshard", call(shardrec_fsdp_wait_unshard, 0)},
+      {"parameter", call(shardrec_fsdp_parameter, 0, &out)},
+      {"reshard", call(shardrec_fsdp_reshard, 0)},
+      {"gradient", call(shardrec_fsdp_gradient, 0, &out)},
+      {"mark_ready", call(shardrec_fsdp_mark_ready, 0)},
+      {"end", call(shardrec_fsdp_end)},
+      {"wait", call(shardrec_fsdp_wait)},
+      {"zero_gradients", call(shardrec_fsdp_zero_gradients)},
+      {"clip_gradients", call(shardrec_fsdp_clip_gradients, SHARDREC_CLIP_L2, 1.0, &out_real)},
+      {"step", call(shardrec_fsdp_step)},
+      {"set_learning_rate", call(shardrec_fsdp_set_learning_rate, 0.1)},
+      {"shard", call(shardrec_fsdp_shard, 0, 0, &out64, &out)},
+      {"full", call(shardrec_fsdp_full, 0, 0, &out)},
+      {"set_full", call(shardrec_fsdp_set_full, 0, 0, &out, -1)},
+      {"check_equal", call(shardrec_fsdp_check_equal)},
+      {"statistics", call(shardrec_fsdp_statistics_json, &out_text)},
+  };
+  for (const auto& [what, refused] : on_null) {
+    expect_refused({{what, refused, SHARDREC_INVALID_HANDLE,
+                     "the handle is NULL; a shardrec_fsdp is needed"}});
+  }
+  Fsdp set;
+  ASSERT_OK(shardrec_fsdp_create(comm, nullptr, nullptr, set.out()));
+  ASSERT_OK(shardrec_fsdp_add_unit(set, "u", nullptr));
+  constexpr int64_t kHuge = int64_t{1} << 40;
+  expect_refused({
+      {"options of another kind",
+       [&] { return shardrec_fsdp_create(comm, nullptr, plan_options, Fsdp().out()); },
+       SHARDREC_INVALID_ARGUMENT, "FSDP"},
+      {"create without out", [&] { return shardrec_fsdp_create(comm, nullptr, nullptr, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"a unit without a name", [&] { return shardrec_fsdp_add_unit(set, "", nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "empty name"},
+      {"a unit twice", [&] { return shardrec_fsdp_add_unit(set, "u", nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "already a unit named \"u\""},
+      {"a parameter of no unit",
+       [&] { return shardrec_fsdp_add_parameter(set, 1, "w", 1, 0, nullptr); }, SHARDREC_NOT_FOUND,
+       "there is no unit 1; 1 were added"},
+      {"negative rows", [&] { return shardrec_fsdp_add_parameter(set, 0, "w", -1, 0, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "rows"},
+      {"negative columns", [&] { return shardrec_fsdp_add_parameter(set, 0, "w", 1, -2, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "columns"},
+      {"too many elements",
+       [&] { return shardrec_fsdp_add_parameter(set, 0, "w", kHuge, kHuge, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "2^48"},
+      {"statistics without out", [&] { return shardrec_fsdp_statistics_json(set, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+  });
+}
+
 TEST_F(Malformed, OutParametersThatAreMissing) {
   expect_refused({
       {"model_create", [&] { return shardrec_model_create(nullptr, nullptr); },

@@ -45,6 +45,7 @@ const std::vector<Key>& keys() {
                                                    SHARDREC_OPTIONS_MLP};
   const std::vector<shardrec_options_kind> on_devices = {
       SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS};
+  const std::vector<shardrec_options_kind> fsdp = {SHARDREC_OPTIONS_FSDP};
   const std::vector<shardrec_options_kind> rendezvous = {SHARDREC_OPTIONS_RENDEZVOUS};
   static constexpr const char* k65Letters =
       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -150,7 +151,8 @@ const std::vector<Key>& keys() {
        {},
        no_integer},
       {KEY(THREADS),
-       {SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_DDP},
+       {SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_DDP,
+        SHARDREC_OPTIONS_FSDP},
        Type::kInteger,
        "",
        {"1", "1024"},
@@ -238,7 +240,7 @@ const std::vector<Key>& keys() {
        not_a_switch,
        no_integer},
       {KEY(DDP_AVERAGE),
-       {SHARDREC_OPTIONS_DDP},
+       {SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_FSDP},
        Type::kInteger,
        "1",
        {"0", "1"},
@@ -252,7 +254,7 @@ const std::vector<Key>& keys() {
        not_a_switch,
        no_integer},
       {KEY(DDP_FACTOR),
-       {SHARDREC_OPTIONS_DDP},
+       {SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_FSDP},
        Type::kReal,
        "1",
        {"0.5", "-2", "0"},
@@ -439,6 +441,29 @@ const std::vector<Key>& keys() {
        {"1", "0"},
        not_a_switch,
        no_integer},
+      {KEY(FSDP_STRATEGY),
+       fsdp,
+       Type::kInteger,
+       "full_shard",
+       {"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"},
+       {-1, 4},
+       no_name},
+      {KEY(FSDP_PREFETCH), fsdp, Type::kInteger, "1", {"0", "4"}, {-1, 5}, no_integer},
+      {KEY(FSDP_HELD_UNITS), fsdp, Type::kInteger, "1", {"1", "64"}, {-1, 0, 65}, no_integer},
+      {KEY(FSDP_PARAMETER_DTYPE),
+       fsdp,
+       Type::kInteger,
+       "float32",
+       {"float32", "float16", "bfloat16"},
+       {-1, SHARDREC_INT32, SHARDREC_FLOAT64, 1e9},
+       {"", "int32", "float64", "half"}},
+      {KEY(FSDP_REDUCE_DTYPE),
+       fsdp,
+       Type::kInteger,
+       "float32",
+       {"float32", "float16", "bfloat16"},
+       {-1, SHARDREC_INT32, SHARDREC_FLOAT64, 1e9},
+       {"", "int32", "float64", "half"}},
   };
   return all;
 }
@@ -449,7 +474,7 @@ const std::vector<shardrec_options_kind> kKinds = {
     SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_LOOKUP,     SHARDREC_OPTIONS_DDP,
     SHARDREC_OPTIONS_MLP,        SHARDREC_OPTIONS_MESH,       SHARDREC_OPTIONS_COMM,
     SHARDREC_OPTIONS_RENDEZVOUS, SHARDREC_OPTIONS_CHECKPOINT, SHARDREC_OPTIONS_SCORER,
-    SHARDREC_OPTIONS_METRICS};
+    SHARDREC_OPTIONS_METRICS,    SHARDREC_OPTIONS_FSDP};
 
 Options make(shardrec_options_kind kind) {
   Options options;
@@ -602,7 +627,7 @@ TEST(Options, KeysAndKindsThatDoNotExistAreRefused) {
     EXPECT_EQ(shardrec_options_set_i64(options, key, 1), SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(number))) << shardrec_last_error();
   }
-  for (const int number : {0, 14, 1000000}) {
+  for (const int number : {0, 15, 1000000}) {
     const auto kind = static_cast<shardrec_options_kind>(number);
     shardrec_options* out = nullptr;
     EXPECT_EQ(shardrec_options_create(kind, &out), SHARDREC_INVALID_ARGUMENT);

@@ -72,6 +72,7 @@ class CollectiveConformance : public OnEngine {};
 class ExchangeConformance : public OnEngine {};
 // Data-parallel parameters.
 class DdpConformance : public OnEngine {};
+class FsdpConformance : public OnEngine {};
 // Groups that die. An engine whose ranks cannot outlive a failure leaves these out.
 class FailureConformance : public OnEngine {};
 // Messages of more than 2 GiB.

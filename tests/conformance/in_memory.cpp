@@ -18,6 +18,7 @@ const auto kEngines =
 INSTANTIATE_TEST_SUITE_P(InMemory, CollectiveConformance, kEngines, name_of);
 INSTANTIATE_TEST_SUITE_P(InMemory, ExchangeConformance, kEngines, name_of);
 INSTANTIATE_TEST_SUITE_P(InMemory, DdpConformance, kEngines, name_of);
+INSTANTIATE_TEST_SUITE_P(InMemory, FsdpConformance, kEngines, name_of);
 INSTANTIATE_TEST_SUITE_P(InMemory, FailureConformance, kEngines, name_of);
 
 }  // namespace

@@ -39,6 +39,7 @@ Engine kProcesses{.name = "processes",
 INSTANTIATE_TEST_SUITE_P(Processes, CollectiveConformance, testing::Values(&kProcesses));
 INSTANTIATE_TEST_SUITE_P(Processes, ExchangeConformance, testing::Values(&kProcesses));
 INSTANTIATE_TEST_SUITE_P(Processes, DdpConformance, testing::Values(&kProcesses));
+INSTANTIATE_TEST_SUITE_P(Processes, FsdpConformance, testing::Values(&kProcesses));
 INSTANTIATE_TEST_SUITE_P(Processes, FailureConformance, testing::Values(&kProcesses));
 INSTANTIATE_TEST_SUITE_P(Processes, HugeConformance, testing::Values(&kProcesses));
 

@@ -21,6 +21,7 @@
 #include "dense/layers/mlp.h"
 #include "dense/loss.h"
 #include "dense/reference.h"
+#include "dense/sharded_parameters.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -236,6 +237,40 @@ TEST(SteadyStep, DdpAllReduceAllocatesNothing) {
     gate.barrier(operation);
   });
   for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
+}
+
+TEST(SteadyStep, OfShardedParametersAllocatesNothing) {
+  for (const auto strategy : {SHARDREC_FSDP_FULL_SHARD, SHARDREC_FSDP_NO_SHARD}) {
+    const auto errors = comm::run_ranks(2, [&](comm::Communicator& communicator) {
+      ShardedModel model({.world = borrowed(communicator)}, false, {.strategy = strategy}, kUnits,
+                         optimizer_of(SHARDREC_OPTIMIZER_LAMB));
+      Fsdp& fsdp = model.fsdp();
+      fsdp.commit();
+      model.fill();
+      comm::Collectives gate(communicator.open_channel(comm::Purpose::kControl),
+                             communicator.rank(), communicator.size());
+      const comm::Operation operation{.name = "gate", .kind = 1};
+      const auto step = [&] {
+        fsdp.zero_gradients();
+        model.pass(false, 0);
+        model.pass(true, 1);
+        fsdp.clip_gradients(SHARDREC_CLIP_L2, 1);
+        fsdp.step();
+      };
+      for (int i = 0; i < 20; ++i) step();
+      for (int i = 0; i < 3; ++i) gate.barrier(operation);
+      const int64_t before = allocations.load();
+      if (communicator.rank() == 0) counting.store(true);
+      gate.barrier(operation);
+      for (int i = 0; i < 10; ++i) step();
+      gate.barrier(operation);
+      if (communicator.rank() == 0) counting.store(false);
+      gate.barrier(operation);
+      EXPECT_EQ(allocations.load() - before, 0);
+      gate.barrier(operation);
+    });
+    for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
+  }
 }
 
 }  // namespace

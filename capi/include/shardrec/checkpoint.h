@@ -43,6 +43,7 @@
 #include "shardrec/collection.h"
 #include "shardrec/control.h"
 #include "shardrec/ddp.h"
+#include "shardrec/fsdp.h"
 #include "shardrec/layers.h"
 
 #ifdef __cplusplus
@@ -83,6 +84,14 @@ SHARDREC_API shardrec_status shardrec_checkpoint_add_mlp(shardrec_checkpoint *ch
                                                          const char *name, shardrec_mlp *mlp);
 SHARDREC_API shardrec_status shardrec_checkpoint_add_ddp(shardrec_checkpoint *checkpoint,
                                                          const char *name, shardrec_ddp *ddp);
+
+/* The same of sharded parameters, made on the handle's communicator, after their commit and between their steps.
+ * They are saved whole, as shardrec_checkpoint_add_ddp saves parameters with these names: sets of either kind
+ * load what either has saved, over any number of ranks and with any strategy. A commit or load gathers them, and
+ * takes the memory of all values and states on each rank while it lasts. Errors: as shardrec_checkpoint_add_ddp.
+ * Since 0.2. */
+SHARDREC_API shardrec_status shardrec_checkpoint_add_fsdp(shardrec_checkpoint *checkpoint,
+                                                          const char *name, shardrec_fsdp *fsdp);
 
 /* Sets a tensor of this rank that the next commits write, in place of one of that name that was set
  * before: optimizer states of the host, the position in its data, settings as bytes (UINT8).

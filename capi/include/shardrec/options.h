@@ -19,8 +19,8 @@ extern "C" {
 typedef struct shardrec_options shardrec_options;
 
 typedef enum shardrec_options_kind {
-  SHARDREC_OPTIONS_OPTIMIZER = 1,   /* keys 100-199; for shardrec_model_set_optimizer and
-                                       shardrec_ddp_set_optimizer */
+  SHARDREC_OPTIONS_OPTIMIZER = 1,   /* keys 100-199; for shardrec_model_set_optimizer,
+                                       shardrec_ddp_set_optimizer and shardrec_fsdp_set_optimizer */
   SHARDREC_OPTIONS_TABLE = 2,       /* keys 200-299 */
   SHARDREC_OPTIONS_PLAN = 3,        /* keys 300-399 */
   SHARDREC_OPTIONS_COLLECTION = 4,  /* keys 400-499 */
@@ -33,6 +33,7 @@ typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_CHECKPOINT = 11, /* keys 1100-1199 */
   SHARDREC_OPTIONS_SCORER = 12,     /* keys 1200-1299 */
   SHARDREC_OPTIONS_METRICS = 13,    /* DEVICE, DEVICE_WAIT and STREAM */
+  SHARDREC_OPTIONS_FSDP = 14,       /* keys 1300-1399, DDP_AVERAGE, DDP_FACTOR and THREADS */
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
@@ -229,6 +230,15 @@ typedef enum shardrec_join_divisor {
   SHARDREC_JOIN_DIVISOR_FORCE_32 = 0x7fffffff
 } shardrec_join_divisor;
 
+/* Which ranks have what of the parameters of an FSDP set (fsdp.h). */
+typedef enum shardrec_fsdp_strategy {
+  SHARDREC_FSDP_FULL_SHARD = 0, /* shards over all ranks, gathered for forward and for backward */
+  SHARDREC_FSDP_SHARD_GRAD_OP = 1, /* the same, but what was gathered stays until gradients are ready */
+  SHARDREC_FSDP_HYBRID_SHARD = 2, /* shards over the sharding groups of a mesh, replicas between them */
+  SHARDREC_FSDP_NO_SHARD = 3,     /* each rank has all */
+  SHARDREC_FSDP_STRATEGY_FORCE_32 = 0x7fffffff
+} shardrec_fsdp_strategy;
+
 /* Which ranks of a mesh are neighbours. */
 typedef enum shardrec_placement {
   SHARDREC_PLACEMENT_INTRA_NODE_SYNC = 0, /* those of a replica group: averaging stays in the node */
@@ -299,8 +309,8 @@ typedef enum shardrec_option {
                                              an MLP, which has no communicator: the same part, of
                                              the communicators that live in this process when it is
                                              made; without one, all processors that the process may
-                                             use. Of DDP: of its optimizer. Kinds COLLECTION, MLP
-                                             and DDP */
+                                             use. Of DDP and FSDP: of the optimizer. Kinds
+                                             COLLECTION, MLP, DDP and FSDP */
   SHARDREC_OPTION_GRADIENT_DIVISOR = 402, /* i64, shardrec_divisor; default RANKS */
   SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE = 403, /* f64, finite, > 0; for CUSTOM; default 1 */
   SHARDREC_OPTION_LOOKUPS = 404,      /* i64 in [1, 8]; lookups alive at once; default 2 */
@@ -363,9 +373,11 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_WEIGHT_GRADIENT = 501, /* i64, 0 or 1; 1: backward computes the gradients of the ids'
                                             weights; the same on all ranks; default 0 */
   /* DDP. */
-  SHARDREC_OPTION_DDP_AVERAGE = 600, /* i64, 0: gradients are summed, 1 (default): averaged */
+  SHARDREC_OPTION_DDP_AVERAGE = 600, /* i64, 0: gradients are summed, 1 (default): averaged; kinds DDP and
+                                        FSDP */
   SHARDREC_OPTION_DDP_BROADCAST = 601, /* i64, 1 (default): commit copies rank 0's parameters to all */
-  SHARDREC_OPTION_DDP_FACTOR = 602, /* f64, finite; the sum or average is multiplied by it; default 1 */
+  SHARDREC_OPTION_DDP_FACTOR = 602, /* f64, finite; the sum or average is multiplied by it; default 1;
+                                       kinds DDP and FSDP */
   SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES = 603, /* i64, >= 1: the first bucket of each dtype is full from
                                                    so many bytes of gradients on; default 2^20 */
   SHARDREC_OPTION_DDP_BUCKET_BYTES = 604,       /* i64, >= 1: likewise the others; default 2^22 */
@@ -470,6 +482,23 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_TOP_LAYERS = 1203, /* text, likewise of the stack behind the interaction; "top" */
   SHARDREC_OPTION_LOGITS = 1204,     /* i64, 0 or 1; 1: scores are what the top stack gives, without
                                         the sigmoid; default 0 */
+  /* FSDP. The same on all ranks. */
+  SHARDREC_OPTION_FSDP_STRATEGY = 1300, /* i64, shardrec_fsdp_strategy; default FULL_SHARD. Since 0.2 */
+  SHARDREC_OPTION_FSDP_PREFETCH = 1301, /* i64 in [0, 4]: units that are gathered before the host asks for
+                                           them; each takes one more buffer of full parameters; default
+                                           1. 0 also leaves one buffer of full gradients of two.
+                                           Since 0.2 */
+  SHARDREC_OPTION_FSDP_HELD_UNITS = 1302, /* i64 in [1, 64]: units that the host holds unsharded at once;
+                                             default 1. Not looked at with SHARD_GRAD_OP. Since 0.2 */
+  SHARDREC_OPTION_FSDP_PARAMETER_DTYPE = 1303, /* i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or
+                                                  BFLOAT16, of full parameters and full gradients, and
+                                                  of parameters on their way. Shards are FLOAT32;
+                                                  rounded to nearest. Since 0.2 */
+  SHARDREC_OPTION_FSDP_REDUCE_DTYPE = 1304,    /* i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or
+                                               BFLOAT16, of gradients on their way to the rank that
+                                               adds them up in FLOAT32; sums of sharding groups go to
+                                               their replicas as FLOAT32. Finite gradients beyond
+                                               float16's range become +-65504. Since 0.2 */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff
 } shardrec_option;
 

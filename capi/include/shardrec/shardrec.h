@@ -48,6 +48,7 @@
 #include "shardrec/batch.h"
 #include "shardrec/lookup.h"
 #include "shardrec/ddp.h"
+#include "shardrec/fsdp.h"
 #include "shardrec/layers.h"
 #include "shardrec/checkpoint.h"
 #include "shardrec/scorer.h"

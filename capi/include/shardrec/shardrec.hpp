@@ -22,6 +22,7 @@
 #include "shardrec/cpp/checkpoint.hpp"
 #include "shardrec/cpp/comm.hpp"
 #include "shardrec/cpp/dense.hpp"
+#include "shardrec/cpp/fsdp.hpp"
 #include "shardrec/cpp/library.hpp"
 #include "shardrec/cpp/memory.hpp"
 #include "shardrec/cpp/options.hpp"

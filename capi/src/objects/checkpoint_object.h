@@ -10,6 +10,7 @@
 #include "checkpoint/store/session.h"
 #include "objects/collection_object.h"
 #include "objects/dense_objects.h"
+#include "objects/fsdp_object.h"
 #include "shardrec/checkpoint.h"
 
 namespace shardrec::capi {
@@ -33,6 +34,7 @@ struct CheckpointObject {
   std::vector<Added<shardrec_collection>> collections;
   std::vector<Added<shardrec_mlp>> layers;
   std::vector<Added<shardrec_ddp>> parameters;
+  std::vector<Added<shardrec_fsdp>> sharded;
 };
 
 template <>

@@ -20,6 +20,20 @@ void Gathering::add(const std::string& name, dense::Ddp& parameters) {
   parameters_.emplace_back(name, DdpState(parameters));
 }
 
+void Gathering::add(const std::string& name, dense::Fsdp& parameters) {
+  sharded_.emplace_back(name, FsdpState(parameters));
+}
+
+std::string Gathering::names_of_sharded() const {
+  std::string names;
+  for (const auto& [name, state] : sharded_) names += core::sentence("\"", name, "\";");
+  return names;
+}
+
+void Gathering::gather_shards() {
+  for (auto& [name, state] : sharded_) state.gather();
+}
+
 template <class ContentsOf>
 Contents Gathering::contents_with(const HostTensors& tensors, ContentsOf contents_of) const {
   require_any(!tensors.empty());
@@ -107,10 +121,15 @@ void Gathering::apply(const Contents& loaded) noexcept {
   for (auto& [name, state] : parameters_) {
     if (loaded.items[item++].loaded) state.apply();
   }
+  for (auto& [name, state] : sharded_) {
+    if (loaded.items[item++].loaded) state.apply();
+  }
 }
 
 void Gathering::require_any(bool others) const {
-  if (others || !tables_.empty() || !layers_.empty() || !parameters_.empty()) return;
+  if (others || !tables_.empty() || !layers_.empty() || !parameters_.empty() || !sharded_.empty()) {
+    return;
+  }
   core::fail(SHARDREC_INVALID_STATE, "nothing was added to this checkpoint");
 }
 
@@ -122,6 +141,12 @@ void Gathering::add_dense(Contents& contents, bool to_load) const {
                               .tensors = added.state.tensors(to_load)});
   }
   for (const auto& [name, state] : parameters_) {
+    contents.items.push_back({.kind = ItemKind::kParameters,
+                              .name = name,
+                              .description = {},
+                              .tensors = state.tensors()});
+  }
+  for (const auto& [name, state] : sharded_) {
     contents.items.push_back({.kind = ItemKind::kParameters,
                               .name = name,
                               .description = {},

@@ -15,9 +15,11 @@
 #include "checkpoint/contents/contents.h"
 #include "checkpoint/contents/ddp_parameters.h"
 #include "checkpoint/contents/frozen.h"
+#include "checkpoint/contents/fsdp_parameters.h"
 #include "checkpoint/contents/host_tensors.h"
 #include "checkpoint/contents/layers.h"
 #include "dense/ddp/ddp.h"
+#include "dense/fsdp/fsdp.h"
 #include "dense/layers/mlp.h"
 #include "embedding/collection.h"
 
@@ -35,6 +37,13 @@ class Gathering {
   void add(const std::string& name, training::Tables& tables);
   void add(const std::string& name, dense::Mlp& layers);
   void add(const std::string& name, dense::Ddp& parameters);
+  void add(const std::string& name, dense::Fsdp& parameters);
+
+  // Names the sharded sets; ranks that have the same may call gather_shards().
+  std::string names_of_sharded() const;
+  // Collective, before a commit writes, or a load fills, what to_save() or to_load() has given: sharded
+  // sets are whole in it from then on.
+  void gather_shards();
 
   // What a commit writes: collections, layers, parameters, each in the order in which they were
   // added, then the host tensors by name. Throws INVALID_STATE where there is none of all that, and
@@ -76,6 +85,7 @@ class Gathering {
   std::vector<std::pair<std::string, training::Tables*>> tables_;
   std::vector<Layers> layers_;
   std::vector<std::pair<std::string, DdpState>> parameters_;
+  std::vector<std::pair<std::string, FsdpState>> sharded_;
 };
 
 }  // namespace shardrec::checkpoint

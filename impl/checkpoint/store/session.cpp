@@ -31,6 +31,11 @@ bool on_all_ranks(const Group& group, bool here) {
       all, [](comm::ConstBytes bytes) { return bytes.size() == 1 && bytes[0] == std::byte{1}; });
 }
 
+// Sharded sets are made whole by all ranks together.
+comm::SharedValue sharded_sets(const Gathering& gathering) {
+  return {.name = "sharded parameters", .value = core::hash64(0, gathering.names_of_sharded())};
+}
+
 void require_step(int64_t step, int64_t least, const char* accepted) {
   if (step >= least) return;
   core::fail(SHARDREC_INVALID_ARGUMENT,
@@ -44,14 +49,16 @@ void Session::commit(int64_t step, core::FunctionRef<Request()> request) {
   Request own;
   Contents contents;
   std::vector<MarkedTables> marked;
-  comm::agree(group.collectives, preparing("commit"), [&] {
+  comm::agree_on_same(group.collectives, preparing("commit"), [&] {
     require_none_begun("commit");
     require_step(step, 0, "0 or more");
     own = request();
     contents = own.gathering->to_save(tensors_);
     if (commits_deltas_) marked = own.gathering->mark();
+    return std::vector{sharded_sets(*own.gathering)};
   });
   require_same_directory(group, "commit", root_);
+  own.gathering->gather_shards();
   commit_step(group, root_, step, keep_, contents, lineage_, own.control.get());
   note_since(std::move(marked));
 }
@@ -60,13 +67,15 @@ bool Session::commit_delta(int64_t step, core::FunctionRef<Request()> request) {
   const Group group = channels_.group();
   Request own;
   std::vector<MarkedTables> marked;
-  comm::agree(group.collectives, preparing("commit_delta"), [&] {
+  comm::agree_on_same(group.collectives, preparing("commit_delta"), [&] {
     require_none_begun("commit_delta");
     require_step(step, 0, "0 or more");
     own = request();
     marked = own.gathering->mark();
+    return std::vector{sharded_sets(*own.gathering)};
   });
   require_same_directory(group, "commit_delta", root_);
+  own.gathering->gather_shards();
   const bool delta = on_all_ranks(group, can_be_delta(*own.gathering));
   Contents contents;
   comm::agree(group.collectives, preparing("commit_delta"), [&] {
@@ -96,13 +105,15 @@ void Session::commit_begin(int64_t step, core::FunctionRef<Request()> request) {
   const Group group = channels_.group();
   Request own;
   FrozenContents frozen;
-  comm::agree(group.collectives, preparing("commit_begin"), [&] {
+  comm::agree_on_same(group.collectives, preparing("commit_begin"), [&] {
     require_none_begun("commit_begin");
     require_step(step, 0, "0 or more");
     own = request();
     frozen.contents = own.gathering->to_save(tensors_);
+    return std::vector{sharded_sets(*own.gathering)};
   });
   require_same_directory(group, "commit_begin", root_);
+  own.gathering->gather_shards();
   require_room(group, own.gathering->bytes_to_freeze(frozen.contents));
   std::unique_ptr<BackgroundCommit> begun;
   std::vector<MarkedTables> marked;
@@ -190,13 +201,15 @@ void Session::load(core::FunctionRef<Request()> request) {
   const Group group = channels_.group();
   Request own;
   Contents contents;
-  comm::agree(group.collectives, preparing("load"), [&] {
+  comm::agree_on_same(group.collectives, preparing("load"), [&] {
     require_none_begun("load");
     (void)opened();
     own = request();
     contents = own.gathering->to_load();
+    return std::vector{sharded_sets(*own.gathering)};
   });
   since_.reset();
+  own.gathering->gather_shards();
   // No table is whole from before the first byte changes until all are there.
   checkpoint::load(group, *opened_, contents, own.control.get(),
                    [&] { own.gathering->begin_filling(contents); });
@@ -216,9 +229,11 @@ void Session::load_partial(core::FunctionRef<Request()> request,
     rules = load_rules_from_json(own.rules);
     contents = own.gathering->to_load();
     return std::vector<comm::SharedValue>{
-        {.name = "document of rules", .value = core::hash64(0, own.rules)}};
+        {.name = "document of rules", .value = core::hash64(0, own.rules)},
+        sharded_sets(*own.gathering)};
   });
   since_.reset();
+  own.gathering->gather_shards();
   const RuledLoad ruled{.rules = rules, .take_report = take_report};
   checkpoint::load(group, *opened_, contents, ruled, own.control.get(),
                    [&] { own.gathering->begin_filling(contents); });

@@ -411,7 +411,8 @@ void Ddp::commit() {
                        communicator_->size());
     }
     const std::string mine = describe();
-    compare_descriptions(control_->all_gather(kCompare, std::as_bytes(std::span(mine))));
+    compare_descriptions(kCompare.name,
+                         control_->all_gather(kCompare, std::as_bytes(std::span(mine))));
     refused = refused_reduction();
     if (parameters_.empty() || !refused.empty()) return;
     const std::vector<Parameter> before = parameters_;

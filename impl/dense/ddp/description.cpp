@@ -48,8 +48,7 @@ class Reader {
  private:
   comm::ConstBytes take(size_t size) {
     if (size > bytes_.size()) {
-      core::fail(SHARDREC_CORRUPT_DATA, "a rank's description of its parameters is cut off",
-                 {.operation = "ddp: commit"});
+      core::fail(SHARDREC_CORRUPT_DATA, "a rank's description of its parameters is cut off");
     }
     const comm::ConstBytes out = bytes_.first(size);
     bytes_ = bytes_.subspan(size);
@@ -59,7 +58,7 @@ class Reader {
 };
 
 [[noreturn]] void mismatch(size_t rank, const std::string& what, int64_t position = -1) {
-  core::ErrorParts parts{.rank = static_cast<int64_t>(rank), .operation = "ddp: commit"};
+  core::ErrorParts parts{.rank = static_cast<int64_t>(rank)};
   if (position >= 0) parts.position = position;
   core::fail(SHARDREC_DISAGREEMENT, core::sentence("rank ", rank, " differs from rank 0: ", what),
              std::move(parts));
@@ -105,6 +104,25 @@ void compare_parameter(size_t rank, int64_t number, Reader& expected, Reader& se
   }
 }
 
+void compare(std::span<const comm::ConstBytes> messages) {
+  for (size_t rank = 1; rank < messages.size(); ++rank) {
+    if (std::ranges::equal(messages[0], messages[rank])) continue;
+    Reader expected(messages[0]);
+    Reader seen(messages[rank]);
+    compare_options(rank, expected, seen);
+    const int64_t count = expected.number();
+    const int64_t its_count = seen.number();
+    for (int64_t i = 0; i < std::min(count, its_count); ++i) {
+      compare_parameter(rank, i, expected, seen);
+    }
+    const std::string extra = count < its_count ? seen.text() : expected.text();
+    mismatch(rank,
+             core::sentence("it added ", its_count, " parameters, rank 0 added ", count, "; \"",
+                            extra, "\" is missing on rank ", count < its_count ? 0 : rank),
+             std::min(count, its_count));
+  }
+}
+
 }  // namespace
 
 std::string describe(std::span<const OptionText> options,
@@ -125,22 +143,13 @@ std::string describe(std::span<const OptionText> options,
   return out;
 }
 
-void compare_descriptions(std::span<const comm::ConstBytes> messages) {
-  for (size_t rank = 1; rank < messages.size(); ++rank) {
-    if (std::ranges::equal(messages[0], messages[rank])) continue;
-    Reader expected(messages[0]);
-    Reader seen(messages[rank]);
-    compare_options(rank, expected, seen);
-    const int64_t count = expected.number();
-    const int64_t its_count = seen.number();
-    for (int64_t i = 0; i < std::min(count, its_count); ++i) {
-      compare_parameter(rank, i, expected, seen);
-    }
-    const std::string extra = count < its_count ? seen.text() : expected.text();
-    mismatch(rank,
-             core::sentence("it added ", its_count, " parameters, rank 0 added ", count, "; \"",
-                            extra, "\" is missing on rank ", count < its_count ? 0 : rank),
-             std::min(count, its_count));
+void compare_descriptions(const char* call, std::span<const comm::ConstBytes> messages) {
+  try {
+    compare(messages);
+  } catch (const core::Error& error) {
+    core::ErrorParts parts = error.parts();
+    parts.operation = call;
+    core::fail(error.status(), error.sentence(), std::move(parts));
   }
 }
 

@@ -28,7 +28,7 @@ std::string describe(std::span<const OptionText> options,
                      std::span<const ParameterText> parameters);
 
 // Throws DISAGREEMENT with the first difference of the lowest rank that differs from rank 0, the same
-// on all ranks: they read the same messages.
-void compare_descriptions(std::span<const comm::ConstBytes> messages);
+// on all ranks: they read the same messages. call: of the error, such as "ddp: commit".
+void compare_descriptions(const char* call, std::span<const comm::ConstBytes> messages);
 
 }  // namespace shardrec::dense

@@ -270,6 +270,54 @@ func Ddp_broadcast(*Handle, int32) error { return missing() }
 
 func Ddp_statistics_json(*Handle, *string) error { return missing() }
 
+func Fsdp_create(*Handle, *Handle, *Handle, *uintptr) error { return missing() }
+
+func Fsdp_destroy(*uintptr) {}
+
+func Fsdp_add_unit(*Handle, string, *int32) error { return missing() }
+
+func Fsdp_add_parameter(*Handle, int32, string, int64, int64, *int32) error { return missing() }
+
+func Fsdp_set_optimizer(*Handle, *Handle) error { return missing() }
+
+func Fsdp_commit(*Handle) error { return missing() }
+
+func Fsdp_begin(*Handle, int32) error { return missing() }
+
+func Fsdp_unshard(*Handle, int32) error { return missing() }
+
+func Fsdp_wait_unshard(*Handle, int32) error { return missing() }
+
+func Fsdp_parameter(*Handle, int32, *View) error { return missing() }
+
+func Fsdp_reshard(*Handle, int32) error { return missing() }
+
+func Fsdp_gradient(*Handle, int32, *View) error { return missing() }
+
+func Fsdp_mark_ready(*Handle, int32) error { return missing() }
+
+func Fsdp_end(*Handle) error { return missing() }
+
+func Fsdp_wait(*Handle) error { return missing() }
+
+func Fsdp_zero_gradients(*Handle) error { return missing() }
+
+func Fsdp_clip_gradients(*Handle, int32, float64, *float64) error { return missing() }
+
+func Fsdp_step(*Handle) error { return missing() }
+
+func Fsdp_set_learning_rate(*Handle, float64) error { return missing() }
+
+func Fsdp_shard(*Handle, int32, int32, *int64, *View) error { return missing() }
+
+func Fsdp_full(*Handle, int32, int32, Tensor) error { return missing() }
+
+func Fsdp_set_full(*Handle, int32, int32, Tensor, int32) error { return missing() }
+
+func Fsdp_check_equal(*Handle) error { return missing() }
+
+func Fsdp_statistics_json(*Handle, *string) error { return missing() }
+
 func Mlp_create(int64, *Handle, *uintptr) error { return missing() }
 
 func Mlp_destroy(*uintptr) {}
@@ -309,6 +357,8 @@ func Checkpoint_add_collection(*Handle, string, *Handle) error { return missing(
 func Checkpoint_add_mlp(*Handle, string, *Handle) error { return missing() }
 
 func Checkpoint_add_ddp(*Handle, string, *Handle) error { return missing() }
+
+func Checkpoint_add_fsdp(*Handle, string, *Handle) error { return missing() }
 
 func Checkpoint_set_tensor(*Handle, string, Tensor) error { return missing() }
 

@@ -3724,6 +3724,594 @@ _gostring_ _wrap_ddp_statistics_json_capi(shardrec_ddp *_swig_go_0, char **_swig
 }
 
 
+_gostring_ _wrap_fsdp_create_capi(shardrec_comm *_swig_go_0, shardrec_mesh *_swig_go_1, shardrec_options *_swig_go_2, shardrec_fsdp **_swig_go_3) {
+  shardrec_comm *arg1 = 0 ;
+  shardrec_mesh *arg2 = 0 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_fsdp **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = (shardrec_mesh *)_swig_go_1;
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_fsdp **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_fsdp_create(arg1,arg2,(struct shardrec_options const *)arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+void _wrap_fsdp_destroy_capi(shardrec_fsdp **_swig_go_0) {
+  shardrec_fsdp **arg1 = 0 ;
+  
+  arg1 = (shardrec_fsdp **)_swig_go_0;
+  
+  shardrec_fsdp_destroy(arg1);
+  
+  
+}
+
+
+_gostring_ _wrap_fsdp_add_unit_capi(shardrec_fsdp *_swig_go_0, _gostring_ _swig_go_1, int *_swig_go_2) {
+  shardrec_fsdp *arg1 = 0 ;
+  char *arg2 = 0 ;
+  int32_t *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (int32_t *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_fsdp_add_unit(arg1,(char const *)arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_add_parameter_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1, _gostring_ _swig_go_2, long long _swig_go_3, long long _swig_go_4, int *_swig_go_5) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  char *arg3 = 0 ;
+  int64_t arg4 ;
+  int64_t arg5 ;
+  int32_t *arg6 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  
+  arg3 = (char *)malloc((size_t)_swig_go_2.n + 1);
+  memcpy(arg3, _swig_go_2.p, (size_t)_swig_go_2.n);
+  arg3[_swig_go_2.n] = '\0';
+  
+  arg4 = (int64_t)_swig_go_3;
+  arg5 = (int64_t)_swig_go_4;
+  arg6 = (int32_t *)_swig_go_5;
+  
+  result = (shardrec_status)shardrec_fsdp_add_parameter(arg1,arg2,(char const *)arg3,arg4,arg5,arg6);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg3);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_set_optimizer_capi(shardrec_fsdp *_swig_go_0, shardrec_options *_swig_go_1) {
+  shardrec_fsdp *arg1 = 0 ;
+  shardrec_options *arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (shardrec_options *)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_fsdp_set_optimizer(arg1,(struct shardrec_options const *)arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_commit_capi(shardrec_fsdp *_swig_go_0) {
+  shardrec_fsdp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_fsdp_commit(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_begin_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_fsdp_begin(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_unshard_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_fsdp_unshard(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_wait_unshard_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_fsdp_wait_unshard(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_parameter_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1, shardrec_tensor *_swig_go_2) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_tensor *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_fsdp_parameter(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_reshard_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_fsdp_reshard(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_gradient_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1, shardrec_tensor *_swig_go_2) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_tensor *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_fsdp_gradient(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_mark_ready_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_fsdp_mark_ready(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_end_capi(shardrec_fsdp *_swig_go_0) {
+  shardrec_fsdp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_fsdp_end(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_wait_capi(shardrec_fsdp *_swig_go_0) {
+  shardrec_fsdp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_fsdp_wait(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_zero_gradients_capi(shardrec_fsdp *_swig_go_0) {
+  shardrec_fsdp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_fsdp_zero_gradients(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_clip_gradients_capi(shardrec_fsdp *_swig_go_0, intgo _swig_go_1, double _swig_go_2, double *_swig_go_3) {
+  shardrec_fsdp *arg1 = 0 ;
+  shardrec_clip arg2 ;
+  double arg3 ;
+  double *arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (shardrec_clip)_swig_go_1;
+  arg3 = (double)_swig_go_2;
+  arg4 = (double *)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_fsdp_clip_gradients(arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_step_capi(shardrec_fsdp *_swig_go_0) {
+  shardrec_fsdp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_fsdp_step(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_set_learning_rate_capi(shardrec_fsdp *_swig_go_0, double _swig_go_1) {
+  shardrec_fsdp *arg1 = 0 ;
+  double arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (double)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_fsdp_set_learning_rate(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_shard_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1, int _swig_go_2, long long *_swig_go_3, shardrec_tensor *_swig_go_4) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  int64_t *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  arg5 = (shardrec_tensor *)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_fsdp_shard(arg1,arg2,arg3,arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_full_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1, int _swig_go_2, _goslice_ _swig_go_3) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor view4 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  
+  result = (shardrec_status)shardrec_fsdp_full(arg1,arg2,arg3,(struct shardrec_tensor const *)arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_set_full_capi(shardrec_fsdp *_swig_go_0, int _swig_go_1, int _swig_go_2, _goslice_ _swig_go_3, int _swig_go_4) {
+  shardrec_fsdp *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  int32_t arg5 ;
+  shardrec_tensor view4 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = (int32_t)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_fsdp_set_full(arg1,arg2,arg3,(struct shardrec_tensor const *)arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_check_equal_capi(shardrec_fsdp *_swig_go_0) {
+  shardrec_fsdp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_fsdp_check_equal(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_fsdp_statistics_json_capi(shardrec_fsdp *_swig_go_0, char **_swig_go_1) {
+  shardrec_fsdp *arg1 = 0 ;
+  char **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  arg2 = (char **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_fsdp_statistics_json(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_mlp_create_capi(long long _swig_go_0, shardrec_options *_swig_go_1, shardrec_mlp **_swig_go_2) {
   int64_t arg1 ;
   shardrec_options *arg2 = 0 ;
@@ -4232,6 +4820,36 @@ _gostring_ _wrap_checkpoint_add_ddp_capi(shardrec_checkpoint *_swig_go_0, _gostr
   arg3 = (shardrec_ddp *)_swig_go_2;
   
   result = (shardrec_status)shardrec_checkpoint_add_ddp(arg1,(char const *)arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_add_fsdp_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, shardrec_fsdp *_swig_go_2) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_fsdp *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_fsdp *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_checkpoint_add_fsdp(arg1,(char const *)arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;

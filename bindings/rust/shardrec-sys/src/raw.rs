@@ -144,7 +144,7 @@ const _: () = assert!(core::mem::size_of::<shardrec_dtype>() == 4);
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_options_kind(pub u32);
-/// keys 100-199; for shardrec_model_set_optimizer and shardrec_ddp_set_optimizer
+/// keys 100-199; for shardrec_model_set_optimizer, shardrec_ddp_set_optimizer and shardrec_fsdp_set_optimizer
 pub const SHARDREC_OPTIONS_OPTIMIZER: shardrec_options_kind = shardrec_options_kind(1);
 /// keys 200-299
 pub const SHARDREC_OPTIONS_TABLE: shardrec_options_kind = shardrec_options_kind(2);
@@ -170,6 +170,8 @@ pub const SHARDREC_OPTIONS_CHECKPOINT: shardrec_options_kind = shardrec_options_
 pub const SHARDREC_OPTIONS_SCORER: shardrec_options_kind = shardrec_options_kind(12);
 /// DEVICE, DEVICE_WAIT and STREAM
 pub const SHARDREC_OPTIONS_METRICS: shardrec_options_kind = shardrec_options_kind(13);
+/// keys 1300-1399, DDP_AVERAGE, DDP_FACTOR and THREADS
+pub const SHARDREC_OPTIONS_FSDP: shardrec_options_kind = shardrec_options_kind(14);
 const _: () = assert!(core::mem::size_of::<shardrec_options_kind>() == 4);
 
 /// Formulas: of tables shardrec_model_set_optimizer, of layers and of parameters that a shardrec_ddp
@@ -422,6 +424,20 @@ pub const SHARDREC_JOIN_DIVISOR_WORLD: shardrec_join_divisor = shardrec_join_div
 pub const SHARDREC_JOIN_DIVISOR_LIVE: shardrec_join_divisor = shardrec_join_divisor(1);
 const _: () = assert!(core::mem::size_of::<shardrec_join_divisor>() == 4);
 
+/// Which ranks have what of the parameters of an FSDP set (fsdp.h).
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_fsdp_strategy(pub u32);
+/// shards over all ranks, gathered for forward and for backward
+pub const SHARDREC_FSDP_FULL_SHARD: shardrec_fsdp_strategy = shardrec_fsdp_strategy(0);
+/// the same, but what was gathered stays until gradients are ready
+pub const SHARDREC_FSDP_SHARD_GRAD_OP: shardrec_fsdp_strategy = shardrec_fsdp_strategy(1);
+/// shards over the sharding groups of a mesh, replicas between them
+pub const SHARDREC_FSDP_HYBRID_SHARD: shardrec_fsdp_strategy = shardrec_fsdp_strategy(2);
+/// each rank has all
+pub const SHARDREC_FSDP_NO_SHARD: shardrec_fsdp_strategy = shardrec_fsdp_strategy(3);
+const _: () = assert!(core::mem::size_of::<shardrec_fsdp_strategy>() == 4);
+
 /// Which ranks of a mesh are neighbours.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -504,7 +520,7 @@ pub const SHARDREC_OPTION_BAG_LENGTH: shardrec_option = shardrec_option(303);
 pub const SHARDREC_OPTION_BALANCE: shardrec_option = shardrec_option(304);
 /// i64; default 0; kinds COLLECTION and MLP
 pub const SHARDREC_OPTION_SEED: shardrec_option = shardrec_option(400);
-/// i64 in \[1, 1024\]; default: this rank's part of the processors that it shares with the other ranks of its communicator on this machine, in this process and in others: each processor of its affinity mask divided by the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP, which has no communicator: the same part, of the communicators that live in this process when it is made; without one, all processors that the process may use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP
+/// i64 in \[1, 1024\]; default: this rank's part of the processors that it shares with the other ranks of its communicator on this machine, in this process and in others: each processor of its affinity mask divided by the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP, which has no communicator: the same part, of the communicators that live in this process when it is made; without one, all processors that the process may use. Of DDP and FSDP: of the optimizer. Kinds COLLECTION, MLP, DDP and FSDP
 pub const SHARDREC_OPTION_THREADS: shardrec_option = shardrec_option(401);
 /// i64, shardrec_divisor; default RANKS
 pub const SHARDREC_OPTION_GRADIENT_DIVISOR: shardrec_option = shardrec_option(402);
@@ -534,11 +550,11 @@ pub const SHARDREC_OPTION_REPLICA_SYNC: shardrec_option = shardrec_option(413);
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 /// i64, 0 or 1; 1: backward computes the gradients of the ids' weights; the same on all ranks; default 0
 pub const SHARDREC_OPTION_WEIGHT_GRADIENT: shardrec_option = shardrec_option(501);
-/// i64, 0: gradients are summed, 1 (default): averaged
+/// i64, 0: gradients are summed, 1 (default): averaged; kinds DDP and FSDP
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
 /// i64, 1 (default): commit copies rank 0's parameters to all
 pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
-/// f64, finite; the sum or average is multiplied by it; default 1
+/// f64, finite; the sum or average is multiplied by it; default 1; kinds DDP and FSDP
 pub const SHARDREC_OPTION_DDP_FACTOR: shardrec_option = shardrec_option(602);
 /// i64, \>= 1: the first bucket of each dtype is full from so many bytes of gradients on; default 2^20
 pub const SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES: shardrec_option = shardrec_option(603);
@@ -606,6 +622,16 @@ pub const SHARDREC_OPTION_BOTTOM_LAYERS: shardrec_option = shardrec_option(1202)
 pub const SHARDREC_OPTION_TOP_LAYERS: shardrec_option = shardrec_option(1203);
 /// i64, 0 or 1; 1: scores are what the top stack gives, without the sigmoid; default 0
 pub const SHARDREC_OPTION_LOGITS: shardrec_option = shardrec_option(1204);
+/// i64, shardrec_fsdp_strategy; default FULL_SHARD. Since 0.2
+pub const SHARDREC_OPTION_FSDP_STRATEGY: shardrec_option = shardrec_option(1300);
+/// i64 in \[0, 4\]: units that are gathered before the host asks for them; each takes one more buffer of full parameters; default 1. 0 also leaves one buffer of full gradients of two. Since 0.2
+pub const SHARDREC_OPTION_FSDP_PREFETCH: shardrec_option = shardrec_option(1301);
+/// i64 in \[1, 64\]: units that the host holds unsharded at once; default 1. Not looked at with SHARD_GRAD_OP. Since 0.2
+pub const SHARDREC_OPTION_FSDP_HELD_UNITS: shardrec_option = shardrec_option(1302);
+/// i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16, of full parameters and full gradients, and of parameters on their way. Shards are FLOAT32; rounded to nearest. Since 0.2
+pub const SHARDREC_OPTION_FSDP_PARAMETER_DTYPE: shardrec_option = shardrec_option(1303);
+/// i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16, of gradients on their way to the rank that adds them up in FLOAT32; sums of sharding groups go to their replicas as FLOAT32. Finite gradients beyond float16's range become +-65504. Since 0.2
+pub const SHARDREC_OPTION_FSDP_REDUCE_DTYPE: shardrec_option = shardrec_option(1304);
 const _: () = assert!(core::mem::size_of::<shardrec_option>() == 4);
 
 /// What carries messages between processes: a plug-in, loaded when it is first asked for.
@@ -773,6 +799,18 @@ pub const SHARDREC_CLIP_INFINITY: shardrec_clip = shardrec_clip(1);
 pub const SHARDREC_CLIP_VALUE: shardrec_clip = shardrec_clip(2);
 const _: () = assert!(core::mem::size_of::<shardrec_clip>() == 4);
 
+/// What shardrec_fsdp_shard, _full and _set_full are of.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_fsdp_array(pub u32);
+/// The C API's `SHARDREC_FSDP_VALUES`.
+pub const SHARDREC_FSDP_VALUES: shardrec_fsdp_array = shardrec_fsdp_array(0);
+/// The C API's `SHARDREC_FSDP_GRADIENT`.
+pub const SHARDREC_FSDP_GRADIENT: shardrec_fsdp_array = shardrec_fsdp_array(1);
+/// SHARDREC_FSDP_STATE + s: state s of the optimizer, as shardrec_ddp_state numbers them
+pub const SHARDREC_FSDP_STATE: shardrec_fsdp_array = shardrec_fsdp_array(2);
+const _: () = assert!(core::mem::size_of::<shardrec_fsdp_array>() == 4);
+
 /// The C API's `shardrec_activation`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -914,6 +952,13 @@ pub struct shardrec_lookup {
 /// The C API's `shardrec_ddp`.
 #[repr(C)]
 pub struct shardrec_ddp {
+    _opaque: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
+/// The C API's `shardrec_fsdp`.
+#[repr(C)]
+pub struct shardrec_fsdp {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
@@ -2512,6 +2557,136 @@ extern "C" {
     /// with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_ddp_statistics_json(ddp: *mut shardrec_ddp, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Makes an empty set. mesh: of comm, for HYBRID_SHARD, else NULL. options: kind FSDP or NULL. out: owned by
+    /// the caller. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a mesh without
+    /// HYBRID_SHARD, or the reverse), UNSUPPORTED (dtypes), OUT_OF_MEMORY. Since 0.2.
+    pub fn shardrec_fsdp_create(comm: *mut shardrec_comm, mesh: *mut shardrec_mesh, options: *const shardrec_options, out: *mut *mut shardrec_fsdp) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy; views end. Inside a step the communicator fails:
+    /// PEER_FAILED on the others. Since 0.2.
+    pub fn shardrec_fsdp_destroy(fsdp: *mut *mut shardrec_fsdp);
+    /// Adds a unit. name: UTF-8, not empty, unique. out_unit: counts from 0; may be NULL. Not collective.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, OUT_OF_MEMORY.
+    /// Since 0.2.
+    pub fn shardrec_fsdp_add_unit(fsdp: *mut shardrec_fsdp, name: *const c_char, out_unit: *mut i32) -> shardrec_status;
+    /// Adds a FLOAT32 parameter to a unit: its shape alone; commit makes the memory of this rank's part, which is
+    /// zero. rows: 0 or more; columns: 0: the shape is \[rows\], else it is \[rows, columns\]; at most 2^48 elements.
+    /// One of more dimensions is given as a matrix with the same elements, row-major. name: UTF-8, not empty, unique
+    /// in the set. out_index: counts from 0 over all units; may be NULL. Not collective. Errors: as
+    /// shardrec_fsdp_add_unit; NOT_FOUND (unit). Since 0.2.
+    pub fn shardrec_fsdp_add_parameter(fsdp: *mut shardrec_fsdp, unit: i32, name: *const c_char, rows: i64, columns: i64, out_index: *mut i32) -> shardrec_status;
+    /// Gives the set an optimizer, as shardrec_ddp_set_optimizer; its states are sharded as the parameters are.
+    /// Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
+    /// UNSUPPORTED. Since 0.2.
+    pub fn shardrec_fsdp_set_optimizer(fsdp: *mut shardrec_fsdp, options: *const shardrec_options) -> shardrec_status;
+    /// Checks that all ranks added the same units and parameters (count, names, shapes) with the same options
+    /// and optimizer, then makes all memory; values are zero. Collective, blocking (setup deadline).
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
+    /// alike), INVALID_ARGUMENT (a name that begins with "optimizer." in a set with an optimizer; only this
+    /// rank); DISAGREEMENT (names rank and parameter or option, the same on all ranks; the communicator lives
+    /// on); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn shardrec_fsdp_commit(fsdp: *mut shardrec_fsdp) -> shardrec_status;
+    /// Begins a step; gathers of the units that the last step asked for first leave. sync 1: gradients are
+    /// reduced; 0: no gradient is sent: full gradients are kept, in memory of their own for each unit whose
+    /// gradient is asked for, and the next step with sync reduces the sum; also for evaluation. The same on
+    /// all ranks. Waits for nobody but for a peer that has not taken what this rank sent in the step before.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn shardrec_fsdp_begin(fsdp: *mut shardrec_fsdp, sync: i32) -> shardrec_status;
+    /// Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was
+    /// prefetched. Does not wait, but where the buffer that it takes is still being filled for a unit that this
+    /// step does not use. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND; INVALID_STATE, only this rank, nothing
+    /// has changed: no step; unsharded already; all buffers are held by units that were not resharded, which the
+    /// sentence names; OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn shardrec_fsdp_unshard(fsdp: *mut shardrec_fsdp, unit: i32) -> shardrec_status;
+    /// Waits until the full parameters of a unit are there. Blocking. Errors: as shardrec_fsdp_unshard;
+    /// INVALID_STATE (it is not unsharded); MISMATCH: another rank unsharded another unit here; the sentence names
+    /// both. Since 0.2.
+    pub fn shardrec_fsdp_wait_unshard(fsdp: *mut shardrec_fsdp, unit: i32) -> shardrec_status;
+    /// A view of a full parameter, in the dtype of FSDP_PARAMETER_DTYPE, valid until its unit is resharded or marked
+    /// ready; read only. After wait_unshard. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND, INVALID_STATE,
+    /// INVALID_ARGUMENT. Since 0.2.
+    pub fn shardrec_fsdp_parameter(fsdp: *mut shardrec_fsdp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
+    /// The host no longer reads the full parameters of a unit: their buffer is free for another one. Errors: as
+    /// shardrec_fsdp_wait_unshard. Since 0.2.
+    pub fn shardrec_fsdp_reshard(fsdp: *mut shardrec_fsdp, unit: i32) -> shardrec_status;
+    /// A view of the full gradient of a parameter on this rank, in the dtype of its values, valid until its unit is
+    /// marked ready, without sync until the step ends. It holds zeros, or what steps without sync have added: add to
+    /// it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
+    /// for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
+    /// step; the unit was not unsharded in it; it is marked ready; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn shardrec_fsdp_gradient(fsdp: *mut shardrec_fsdp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
+    /// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that
+    /// the head of this file says. Gradients that nothing was added to are zeros. May wait as
+    /// shardrec_fsdp_gradient does. Errors: as there; INVALID_STATE (a second time in a step with sync).
+    /// Since 0.2.
+    pub fn shardrec_fsdp_mark_ready(fsdp: *mut shardrec_fsdp, unit: i32) -> shardrec_status;
+    /// Ends the host's part of a step. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no begin; a unit is
+    /// unsharded: reshard it and call again; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn shardrec_fsdp_end(fsdp: *mut shardrec_fsdp) -> shardrec_status;
+    /// Waits until all gradients are reduced: the mean over all ranks (options DDP_AVERAGE, DDP_FACTOR) is added
+    /// to the gradient of each rank's shard, or takes its place where zero_gradients was called since. A unit that
+    /// the step did not unshard is left alone. Collective, blocking; after a step without sync it returns at once.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a rank
+    /// had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
+    /// its gradient is as it was, others are reduced, the communicator lives on; MISMATCH, OUT_OF_MEMORY,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn shardrec_fsdp_wait(fsdp: *mut shardrec_fsdp) -> shardrec_status;
+    /// Sets the gradients of this rank's shards to zero, and forgets those that steps without sync have kept.
+    /// Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE. Since 0.2.
+    pub fn shardrec_fsdp_zero_gradients(fsdp: *mut shardrec_fsdp) -> shardrec_status;
+    /// As shardrec_ddp_clip_gradients, of the whole gradients: what shards have is added up, or compared, over the
+    /// sharding group, so that all ranks scale alike. Collective over the sharding group, blocking. Between steps.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE, MISMATCH, PEER_FAILED, TIMEOUT,
+    /// ABORTED. Since 0.2.
+    pub fn shardrec_fsdp_clip_gradients(fsdp: *mut shardrec_fsdp, clip: shardrec_clip, bound: f64, out_norm: *mut f64) -> shardrec_status;
+    /// One optimizer step on this rank's shards with their gradients, which stay as they are. Waits until peers have
+    /// read the shards in the step before; with LAMB collective over the sharding group. Between steps. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step), PEER_FAILED, TIMEOUT, ABORTED.
+    /// Since 0.2.
+    pub fn shardrec_fsdp_step(fsdp: *mut shardrec_fsdp) -> shardrec_status;
+    /// Sets the learning rate from the next step on; the same on all ranks. Errors: as
+    /// shardrec_ddp_set_learning_rate. Since 0.2.
+    pub fn shardrec_fsdp_set_learning_rate(fsdp: *mut shardrec_fsdp, learning_rate: f64) -> shardrec_status;
+    /// A view of what this rank has of a parameter: FLOAT32, one dimension, perhaps empty. array: a
+    /// shardrec_fsdp_array, or SHARDREC_FSDP_STATE + s. out_offset: of its first element in the parameter, row-major.
+    /// Initial values that no rank has as a whole are written so. Between steps; valid until the handle is
+    /// destroyed, but values may be written only until the next step begins: ask again then. Waits until peers have
+    /// read values in the step before. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE,
+    /// INVALID_ARGUMENT, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn shardrec_fsdp_shard(fsdp: *mut shardrec_fsdp, index: i32, array: i32, out_offset: *mut i64, out: *mut shardrec_tensor) -> shardrec_status;
+    /// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements
+    /// as the parameter. Collective over the sharding group, blocking (setup deadline); between steps. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, MISMATCH, OUT_OF_MEMORY,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn shardrec_fsdp_full(fsdp: *mut shardrec_fsdp, index: i32, array: i32, out: *const shardrec_tensor) -> shardrec_status;
+    /// Sets a whole parameter, its gradient or a state. root -1: each rank takes its part of its own tensor, which
+    /// is the same on all ranks; not collective. root in \[0, ranks): rank root's tensor is sent to all, and the
+    /// tensors of the others are not looked at; collective over all ranks, blocking (setup deadline). tensor: compact,
+    /// FLOAT32, on the CPU, as many elements as the parameter. Between steps. Errors: as shardrec_fsdp_full.
+    /// Since 0.2.
+    pub fn shardrec_fsdp_set_full(fsdp: *mut shardrec_fsdp, index: i32, array: i32, tensor: *const shardrec_tensor, root: i32) -> shardrec_status;
+    /// Compares values and states of the ranks that have the same shard (HYBRID_SHARD, NO_SHARD), by a hash of 64
+    /// bits each. Collective, blocking; between steps. Errors: as shardrec_ddp_check_equal. Since 0.2.
+    pub fn shardrec_fsdp_check_equal(fsdp: *mut shardrec_fsdp) -> shardrec_status;
+    /// What the set holds on this rank and what has happened since commit, as JSON.
+    /// "version"                       integer: 1
+    /// "ranks", "sharding_ranks"       integer: of the communicator, of a sharding group
+    /// "units", "parameters"           integer: how many there are
+    /// "steps", "steps_without_sync"   integer: how many have ended
+    /// "value_bytes", "gradient_bytes", "state_bytes"  integer: of the shards
+    /// "full_parameter_bytes"          integer: buffers of full parameters
+    /// "full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums
+    /// "kept_gradient_bytes"           integer: the same of steps without sync
+    /// "message_bytes"                 integer: shards in 16 bits
+    /// "gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
+    /// "gather_bytes_sent"             integer: to all peers
+    /// "reduction_bytes_sent"          integer: to all peers
+    /// "unshard_waited_seconds"        number: in wait_unshard
+    /// "gradient_waited_seconds"       number: in shardrec_fsdp_wait, and for buffers of gradients
+    /// Between steps. out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_STATE, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2.
+    pub fn shardrec_fsdp_statistics_json(fsdp: *mut shardrec_fsdp, out_text: *mut *mut c_char) -> shardrec_status;
     /// Makes an empty stack of layers. inputs in \[1, 65536\]: columns of its input.
     /// options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
     /// ACCUMULATE_GRADIENTS).
@@ -2694,6 +2869,12 @@ extern "C" {
     pub fn shardrec_checkpoint_add_mlp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, mlp: *mut shardrec_mlp) -> shardrec_status;
     /// The C API's `shardrec_checkpoint_add_ddp`.
     pub fn shardrec_checkpoint_add_ddp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// The same of sharded parameters, made on the handle's communicator, after their commit and between their steps.
+    /// They are saved whole, as shardrec_checkpoint_add_ddp saves parameters with these names: sets of either kind
+    /// load what either has saved, over any number of ranks and with any strategy. A commit or load gathers them, and
+    /// takes the memory of all values and states on each rank while it lasts. Errors: as shardrec_checkpoint_add_ddp.
+    /// Since 0.2.
+    pub fn shardrec_checkpoint_add_fsdp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, fsdp: *mut shardrec_fsdp) -> shardrec_status;
     /// Sets a tensor of this rank that the next commits write, in place of one of that name that was set
     /// before: optimizer states of the host, the position in its data, settings as bytes (UINT8).
     /// Each rank may set tensors of its own, of any dtype and shape, or none; load does not touch them:

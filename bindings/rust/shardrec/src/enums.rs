@@ -359,7 +359,8 @@ impl Dtype {
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OptionsKind {
-    /// `SHARDREC_OPTIONS_OPTIMIZER`: keys 100-199; for [`Model::set_optimizer`](crate::Model::set_optimizer) and [`Ddp::set_optimizer`](crate::Ddp::set_optimizer).
+    /// `SHARDREC_OPTIONS_OPTIMIZER`: keys 100-199; for [`Model::set_optimizer`](crate::Model::set_optimizer), [`Ddp::set_optimizer`](crate::Ddp::set_optimizer) and
+    /// [`Fsdp::set_optimizer`](crate::Fsdp::set_optimizer).
     Optimizer,
     /// `SHARDREC_OPTIONS_TABLE`: keys 200-299.
     Table,
@@ -385,6 +386,8 @@ pub enum OptionsKind {
     Scorer,
     /// `SHARDREC_OPTIONS_METRICS`: DEVICE, DEVICE_WAIT and STREAM.
     Metrics,
+    /// `SHARDREC_OPTIONS_FSDP`: keys 1300-1399, DDP_AVERAGE, DDP_FACTOR and THREADS.
+    Fsdp,
 }
 
 impl OptionsKind {
@@ -409,6 +412,7 @@ impl OptionsKind {
             OptionsKind::Checkpoint => sys::SHARDREC_OPTIONS_CHECKPOINT,
             OptionsKind::Scorer => sys::SHARDREC_OPTIONS_SCORER,
             OptionsKind::Metrics => sys::SHARDREC_OPTIONS_METRICS,
+            OptionsKind::Fsdp => sys::SHARDREC_OPTIONS_FSDP,
         }
     }
 
@@ -429,6 +433,7 @@ impl OptionsKind {
             sys::SHARDREC_OPTIONS_CHECKPOINT => Some(OptionsKind::Checkpoint),
             sys::SHARDREC_OPTIONS_SCORER => Some(OptionsKind::Scorer),
             sys::SHARDREC_OPTIONS_METRICS => Some(OptionsKind::Metrics),
+            sys::SHARDREC_OPTIONS_FSDP => Some(OptionsKind::Fsdp),
             _ => None,
         }
     }
@@ -1244,6 +1249,50 @@ impl JoinDivisor {
     }
 }
 
+/// Which ranks have what of the parameters of an FSDP set (fsdp.h).
+/// The C API's `shardrec_fsdp_strategy`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FsdpStrategy {
+    /// `SHARDREC_FSDP_FULL_SHARD`: shards over all ranks, gathered for forward and for backward.
+    FullShard,
+    /// `SHARDREC_FSDP_SHARD_GRAD_OP`: the same, but what was gathered stays until gradients are ready.
+    ShardGradOp,
+    /// `SHARDREC_FSDP_HYBRID_SHARD`: shards over the sharding groups of a mesh, replicas between them.
+    HybridShard,
+    /// `SHARDREC_FSDP_NO_SHARD`: each rank has all.
+    NoShard,
+}
+
+impl FsdpStrategy {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_fsdp_strategy {
+        match self {
+            FsdpStrategy::FullShard => sys::SHARDREC_FSDP_FULL_SHARD,
+            FsdpStrategy::ShardGradOp => sys::SHARDREC_FSDP_SHARD_GRAD_OP,
+            FsdpStrategy::HybridShard => sys::SHARDREC_FSDP_HYBRID_SHARD,
+            FsdpStrategy::NoShard => sys::SHARDREC_FSDP_NO_SHARD,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_fsdp_strategy) -> Option<FsdpStrategy> {
+        match raw {
+            sys::SHARDREC_FSDP_FULL_SHARD => Some(FsdpStrategy::FullShard),
+            sys::SHARDREC_FSDP_SHARD_GRAD_OP => Some(FsdpStrategy::ShardGradOp),
+            sys::SHARDREC_FSDP_HYBRID_SHARD => Some(FsdpStrategy::HybridShard),
+            sys::SHARDREC_FSDP_NO_SHARD => Some(FsdpStrategy::NoShard),
+            _ => None,
+        }
+    }
+}
+
 /// Which ranks of a mesh are neighbours.
 /// The C API's `shardrec_placement`.
 #[non_exhaustive]
@@ -1391,8 +1440,8 @@ pub enum OptionKey {
     /// the other ranks of its communicator on this machine, in this process and in others: each processor of its
     /// affinity mask divided by the ranks that may run on it, cgroup quotas of processor time likewise; rounded down,
     /// at least 1. Of an MLP, which has no communicator: the same part, of the communicators that live in this
-    /// process when it is made; without one, all processors that the process may use. Of DDP: of its optimizer. Kinds
-    /// COLLECTION, MLP and DDP.
+    /// process when it is made; without one, all processors that the process may use. Of DDP and FSDP: of the
+    /// optimizer. Kinds COLLECTION, MLP, DDP and FSDP.
     Threads,
     /// `SHARDREC_OPTION_GRADIENT_DIVISOR`: i64, shardrec_divisor; default RANKS.
     GradientDivisor,
@@ -1452,11 +1501,12 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_WEIGHT_GRADIENT`: i64, 0 or 1; 1: backward computes the gradients of the ids' weights; the
     /// same on all ranks; default 0.
     WeightGradient,
-    /// `SHARDREC_OPTION_DDP_AVERAGE`: i64, 0: gradients are summed, 1 (default): averaged.
+    /// `SHARDREC_OPTION_DDP_AVERAGE`: i64, 0: gradients are summed, 1 (default): averaged; kinds DDP and FSDP.
     DdpAverage,
     /// `SHARDREC_OPTION_DDP_BROADCAST`: i64, 1 (default): commit copies rank 0's parameters to all.
     DdpBroadcast,
-    /// `SHARDREC_OPTION_DDP_FACTOR`: f64, finite; the sum or average is multiplied by it; default 1.
+    /// `SHARDREC_OPTION_DDP_FACTOR`: f64, finite; the sum or average is multiplied by it; default 1; kinds DDP and
+    /// FSDP.
     DdpFactor,
     /// `SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES`: i64, \>= 1: the first bucket of each dtype is full from so many bytes
     /// of gradients on; default 2^20.
@@ -1561,6 +1611,23 @@ pub enum OptionKey {
     TopLayers,
     /// `SHARDREC_OPTION_LOGITS`: i64, 0 or 1; 1: scores are what the top stack gives, without the sigmoid; default 0.
     Logits,
+    /// `SHARDREC_OPTION_FSDP_STRATEGY`: i64, shardrec_fsdp_strategy; default FULL_SHARD. Since 0.2.
+    FsdpStrategy,
+    /// `SHARDREC_OPTION_FSDP_PREFETCH`: i64 in \[0, 4\]: units that are gathered before the host asks for them; each
+    /// takes one more buffer of full parameters; default 1. 0 also leaves one buffer of full gradients of two. Since
+    /// 0.2.
+    FsdpPrefetch,
+    /// `SHARDREC_OPTION_FSDP_HELD_UNITS`: i64 in \[1, 64\]: units that the host holds unsharded at once; default 1. Not
+    /// looked at with SHARD_GRAD_OP. Since 0.2.
+    FsdpHeldUnits,
+    /// `SHARDREC_OPTION_FSDP_PARAMETER_DTYPE`: i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16, of full
+    /// parameters and full gradients, and of parameters on their way. Shards are FLOAT32; rounded to nearest. Since
+    /// 0.2.
+    FsdpParameterDtype,
+    /// `SHARDREC_OPTION_FSDP_REDUCE_DTYPE`: i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16, of gradients
+    /// on their way to the rank that adds them up in FLOAT32; sums of sharding groups go to their replicas as
+    /// FLOAT32. Finite gradients beyond float16's range become +-65504. Since 0.2.
+    FsdpReduceDtype,
 }
 
 impl OptionKey {
@@ -1651,6 +1718,11 @@ impl OptionKey {
             OptionKey::BottomLayers => sys::SHARDREC_OPTION_BOTTOM_LAYERS,
             OptionKey::TopLayers => sys::SHARDREC_OPTION_TOP_LAYERS,
             OptionKey::Logits => sys::SHARDREC_OPTION_LOGITS,
+            OptionKey::FsdpStrategy => sys::SHARDREC_OPTION_FSDP_STRATEGY,
+            OptionKey::FsdpPrefetch => sys::SHARDREC_OPTION_FSDP_PREFETCH,
+            OptionKey::FsdpHeldUnits => sys::SHARDREC_OPTION_FSDP_HELD_UNITS,
+            OptionKey::FsdpParameterDtype => sys::SHARDREC_OPTION_FSDP_PARAMETER_DTYPE,
+            OptionKey::FsdpReduceDtype => sys::SHARDREC_OPTION_FSDP_REDUCE_DTYPE,
         }
     }
 
@@ -1737,6 +1809,11 @@ impl OptionKey {
             sys::SHARDREC_OPTION_BOTTOM_LAYERS => Some(OptionKey::BottomLayers),
             sys::SHARDREC_OPTION_TOP_LAYERS => Some(OptionKey::TopLayers),
             sys::SHARDREC_OPTION_LOGITS => Some(OptionKey::Logits),
+            sys::SHARDREC_OPTION_FSDP_STRATEGY => Some(OptionKey::FsdpStrategy),
+            sys::SHARDREC_OPTION_FSDP_PREFETCH => Some(OptionKey::FsdpPrefetch),
+            sys::SHARDREC_OPTION_FSDP_HELD_UNITS => Some(OptionKey::FsdpHeldUnits),
+            sys::SHARDREC_OPTION_FSDP_PARAMETER_DTYPE => Some(OptionKey::FsdpParameterDtype),
+            sys::SHARDREC_OPTION_FSDP_REDUCE_DTYPE => Some(OptionKey::FsdpReduceDtype),
             _ => None,
         }
     }
@@ -2212,6 +2289,46 @@ impl Clip {
             sys::SHARDREC_CLIP_L2 => Some(Clip::L2),
             sys::SHARDREC_CLIP_INFINITY => Some(Clip::Infinity),
             sys::SHARDREC_CLIP_VALUE => Some(Clip::Value),
+            _ => None,
+        }
+    }
+}
+
+/// What [`Fsdp::shard`](crate::Fsdp::shard), _full and _set_full are of.
+/// The C API's `shardrec_fsdp_array`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FsdpArray {
+    /// `SHARDREC_FSDP_VALUES`.
+    Values,
+    /// `SHARDREC_FSDP_GRADIENT`.
+    Gradient,
+    /// `SHARDREC_FSDP_STATE`: SHARDREC_FSDP_STATE + s: state s of the optimizer, as [`Ddp::state`](crate::Ddp::state) numbers them.
+    State,
+}
+
+impl FsdpArray {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_fsdp_array {
+        match self {
+            FsdpArray::Values => sys::SHARDREC_FSDP_VALUES,
+            FsdpArray::Gradient => sys::SHARDREC_FSDP_GRADIENT,
+            FsdpArray::State => sys::SHARDREC_FSDP_STATE,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_fsdp_array) -> Option<FsdpArray> {
+        match raw {
+            sys::SHARDREC_FSDP_VALUES => Some(FsdpArray::Values),
+            sys::SHARDREC_FSDP_GRADIENT => Some(FsdpArray::Gradient),
+            sys::SHARDREC_FSDP_STATE => Some(FsdpArray::State),
             _ => None,
         }
     }

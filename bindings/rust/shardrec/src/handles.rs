@@ -79,6 +79,8 @@ handles! {
     Mesh(shardrec_mesh, shardrec_mesh_destroy);
     /// A stack of layers.
     Mlp(shardrec_mlp, shardrec_mlp_destroy);
+    /// Sharded dense parameters of this rank.
+    Fsdp(shardrec_fsdp, shardrec_fsdp_destroy);
     /// Dot products of a dense vector and embeddings.
     Interaction(shardrec_interaction, shardrec_interaction_destroy);
     /// One commit of a whole model.

@@ -12,6 +12,7 @@ mod element;
 #[rustfmt::skip]
 mod enums;
 mod error;
+mod fsdp;
 mod handles;
 mod layers;
 mod log;
@@ -32,9 +33,10 @@ pub use device::{copy, copy_in_stream};
 pub use element::{Bf16, Element, F16};
 pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
+pub use fsdp::FsdpShard;
 pub use handles::{
-    Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model,
-    Plan, Rendezvous, Scorer, Topology,
+    Checkpoint, Collection, Comm, Control, Fsdp, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp,
+    Model, Plan, Rendezvous, Scorer, Topology,
 };
 pub use layers::{InteractionPass, MlpPass, Parameter, TensorInfo};
 pub use log::LogForwarder;

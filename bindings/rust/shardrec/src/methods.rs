@@ -9,8 +9,8 @@ use shardrec_sys as sys;
 use crate::enums::{Capability, Clip, CommProperty, DeviceType, Dtype, Engine, LogLevel, MeshGroup, Metric, MlpSetting, Optimizer, Pooling, Reduction, Replication, Stat, TablePart, Update};
 use crate::error::{c_text, check, take_text, taken, Result};
 use crate::ddp::Ddp;
-use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
-use crate::option_types::{CheckpointOptions, CollectionOptions, CommOptions, LookupOptions, MeshOptions, MetricsOptions, MlpOptions, OptimizerOptions, PlanOptions, RendezvousOptions, ScorerOptions, TableOptions};
+use crate::handles::{Checkpoint, Collection, Comm, Control, Fsdp, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
+use crate::option_types::{CheckpointOptions, CollectionOptions, CommOptions, FsdpOptions, LookupOptions, MeshOptions, MetricsOptions, MlpOptions, OptimizerOptions, PlanOptions, RendezvousOptions, ScorerOptions, TableOptions};
 use crate::options::with;
 use crate::tensor::{View, ViewMut};
 
@@ -1459,6 +1459,184 @@ impl Ddp {
     }
 }
 
+impl Fsdp {
+    /// Makes an empty set. mesh: of comm, for HYBRID_SHARD, else None. options: kind FSDP or None. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a mesh without
+    /// HYBRID_SHARD, or the reverse), UNSUPPORTED (dtypes), OUT_OF_MEMORY. Since 0.2.
+    pub fn new(comm: &Comm, mesh: Option<&Mesh>, options: Option<&FsdpOptions>) -> Result<Fsdp> {
+        with(options.map(|o| &o.0), |made| Fsdp::made_by(|out| unsafe { sys::shardrec_fsdp_create(comm.0, mesh.map_or(std::ptr::null_mut(), |handle| handle.0), made, out) }))
+    }
+
+    /// Adds a unit. name: UTF-8, not empty, unique. out_unit: counts from 0. Not collective.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, OUT_OF_MEMORY.
+    /// Since 0.2.
+    pub fn add_unit(&mut self, name: &str) -> Result<i32> {
+        let name = c_text(name)?;
+        let mut out_unit = 0i32;
+        check(unsafe { sys::shardrec_fsdp_add_unit(self.0, name.as_ptr(), &mut out_unit) })?;
+        Ok(out_unit)
+    }
+
+    /// Adds a FLOAT32 parameter to a unit: its shape alone; commit makes the memory of this rank's part, which is
+    /// zero. rows: 0 or more; columns: 0: the shape is \[rows\], else it is \[rows, columns\]; at most 2^48 elements.
+    /// One of more dimensions is given as a matrix with the same elements, row-major. name: UTF-8, not empty, unique
+    /// in the set. out_index: counts from 0 over all units. Not collective. Errors: as
+    /// [`Fsdp::add_unit`](crate::Fsdp::add_unit); NOT_FOUND (unit). Since 0.2.
+    pub fn add_parameter(&mut self, unit: i32, name: &str, rows: i64, columns: i64) -> Result<i32> {
+        let name = c_text(name)?;
+        let mut out_index = 0i32;
+        check(unsafe { sys::shardrec_fsdp_add_parameter(self.0, unit, name.as_ptr(), rows, columns, &mut out_index) })?;
+        Ok(out_index)
+    }
+
+    /// Gives the set an optimizer, as [`Ddp::set_optimizer`](crate::Ddp::set_optimizer); its states are sharded as the parameters are.
+    /// Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
+    /// UNSUPPORTED. Since 0.2.
+    pub fn set_optimizer(&mut self, options: Option<&OptimizerOptions>) -> Result<()> {
+        with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_fsdp_set_optimizer(self.0, made) }))
+    }
+
+    /// Checks that all ranks added the same units and parameters (count, names, shapes) with the same options
+    /// and optimizer, then makes all memory; values are zero. Collective, blocking (setup deadline).
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
+    /// alike), INVALID_ARGUMENT (a name that begins with "optimizer." in a set with an optimizer; only this
+    /// rank); DISAGREEMENT (names rank and parameter or option, the same on all ranks; the communicator lives
+    /// on); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn commit(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_commit(self.0) })
+    }
+
+    /// Begins a step; gathers of the units that the last step asked for first leave. sync 1: gradients are
+    /// reduced; 0: no gradient is sent: full gradients are kept, in memory of their own for each unit whose
+    /// gradient is asked for, and the next step with sync reduces the sum; also for evaluation. The same on
+    /// all ranks. Waits for nobody but for a peer that has not taken what this rank sent in the step before.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn begin(&mut self, sync: bool) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_begin(self.0, sync.into()) })
+    }
+
+    /// Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was
+    /// prefetched. Does not wait, but where the buffer that it takes is still being filled for a unit that this
+    /// step does not use. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND; INVALID_STATE, only this rank, nothing
+    /// has changed: no step; unsharded already; all buffers are held by units that were not resharded, which the
+    /// sentence names; OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn unshard(&mut self, unit: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_unshard(self.0, unit) })
+    }
+
+    /// Waits until the full parameters of a unit are there. Blocking. Errors: as [`Fsdp::unshard`](crate::Fsdp::unshard);
+    /// INVALID_STATE (it is not unsharded); MISMATCH: another rank unsharded another unit here; the sentence names
+    /// both. Since 0.2.
+    pub fn wait_unshard(&mut self, unit: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_wait_unshard(self.0, unit) })
+    }
+
+    /// The host no longer reads the full parameters of a unit: their buffer is free for another one. Errors: as
+    /// [`Fsdp::wait_unshard`](crate::Fsdp::wait_unshard). Since 0.2.
+    pub fn reshard(&mut self, unit: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_reshard(self.0, unit) })
+    }
+
+    /// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that
+    /// the head of this file says. Gradients that nothing was added to are zeros. May wait as
+    /// [`Fsdp::gradient_mut`](crate::Fsdp::gradient_mut) does. Errors: as there; INVALID_STATE (a second time in a step with sync).
+    /// Since 0.2.
+    pub fn mark_ready(&mut self, unit: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_mark_ready(self.0, unit) })
+    }
+
+    /// Ends the host's part of a step. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no begin; a unit is
+    /// unsharded: reshard it and call again; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn end(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_end(self.0) })
+    }
+
+    /// Waits until all gradients are reduced: the mean over all ranks (options DDP_AVERAGE, DDP_FACTOR) is added
+    /// to the gradient of each rank's shard, or takes its place where zero_gradients was called since. A unit that
+    /// the step did not unshard is left alone. Collective, blocking; after a step without sync it returns at once.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a rank
+    /// had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
+    /// its gradient is as it was, others are reduced, the communicator lives on; MISMATCH, OUT_OF_MEMORY,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn wait(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_wait(self.0) })
+    }
+
+    /// Sets the gradients of this rank's shards to zero, and forgets those that steps without sync have kept.
+    /// Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE. Since 0.2.
+    pub fn zero_gradients(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_zero_gradients(self.0) })
+    }
+
+    /// As [`Ddp::clip_gradients`](crate::Ddp::clip_gradients), of the whole gradients: what shards have is added up, or compared, over the
+    /// sharding group, so that all ranks scale alike. Collective over the sharding group, blocking. Between steps.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE, MISMATCH, PEER_FAILED, TIMEOUT,
+    /// ABORTED. Since 0.2.
+    pub fn clip_gradients(&mut self, clip: Clip, bound: f64) -> Result<f64> {
+        let mut out_norm = 0f64;
+        check(unsafe { sys::shardrec_fsdp_clip_gradients(self.0, clip.raw(), bound, &mut out_norm) })?;
+        Ok(out_norm)
+    }
+
+    /// One optimizer step on this rank's shards with their gradients, which stay as they are. Waits until peers have
+    /// read the shards in the step before; with LAMB collective over the sharding group. Between steps. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step), PEER_FAILED, TIMEOUT, ABORTED.
+    /// Since 0.2.
+    pub fn step(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_step(self.0) })
+    }
+
+    /// Sets the learning rate from the next step on; the same on all ranks. Errors: as
+    /// [`Ddp::set_learning_rate`](crate::Ddp::set_learning_rate). Since 0.2.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_set_learning_rate(self.0, learning_rate) })
+    }
+
+    /// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements
+    /// as the parameter. Collective over the sharding group, blocking (setup deadline); between steps. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, MISMATCH, OUT_OF_MEMORY,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    pub fn full(&mut self, index: i32, array: i32, out: ViewMut<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_full(self.0, index, array, &out.raw) })
+    }
+
+    /// Sets a whole parameter, its gradient or a state. root -1: each rank takes its part of its own tensor, which
+    /// is the same on all ranks; not collective. root in \[0, ranks): rank root's tensor is sent to all, and the
+    /// tensors of the others are not looked at; collective over all ranks, blocking (setup deadline). tensor: compact,
+    /// FLOAT32, on the CPU, as many elements as the parameter. Between steps. Errors: as [`Fsdp::full`](crate::Fsdp::full).
+    /// Since 0.2.
+    pub fn set_full(&mut self, index: i32, array: i32, tensor: View<'_>, root: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_set_full(self.0, index, array, &tensor.raw, root) })
+    }
+
+    /// Compares values and states of the ranks that have the same shard (HYBRID_SHARD, NO_SHARD), by a hash of 64
+    /// bits each. Collective, blocking; between steps. Errors: as [`Ddp::check_equal`](crate::Ddp::check_equal). Since 0.2.
+    pub fn check_equal(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_fsdp_check_equal(self.0) })
+    }
+
+    /// What the set holds on this rank and what has happened since commit, as JSON.
+    /// "version"                       integer: 1
+    /// "ranks", "sharding_ranks"       integer: of the communicator, of a sharding group
+    /// "units", "parameters"           integer: how many there are
+    /// "steps", "steps_without_sync"   integer: how many have ended
+    /// "value_bytes", "gradient_bytes", "state_bytes"  integer: of the shards
+    /// "full_parameter_bytes"          integer: buffers of full parameters
+    /// "full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums
+    /// "kept_gradient_bytes"           integer: the same of steps without sync
+    /// "message_bytes"                 integer: shards in 16 bits
+    /// "gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
+    /// "gather_bytes_sent"             integer: to all peers
+    /// "reduction_bytes_sent"          integer: to all peers
+    /// "unshard_waited_seconds"        number: in wait_unshard
+    /// "gradient_waited_seconds"       number: in [`Fsdp::wait`](crate::Fsdp::wait), and for buffers of gradients
+    /// Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_STATE, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2.
+    pub fn statistics_json(&mut self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_fsdp_statistics_json(self.0, out) })
+    }
+}
+
 /// What [`Mlp::info`] returns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MlpInfo {
@@ -1653,6 +1831,16 @@ impl Checkpoint {
     pub fn add_ddp(&mut self, name: &str, ddp: &Ddp) -> Result<()> {
         let name = c_text(name)?;
         check(unsafe { sys::shardrec_checkpoint_add_ddp(self.0, name.as_ptr(), ddp.raw) })
+    }
+
+    /// The same of sharded parameters, made on the handle's communicator, after their commit and between their steps.
+    /// They are saved whole, as [`Checkpoint::add_ddp`](crate::Checkpoint::add_ddp) saves parameters with these names: sets of either kind
+    /// load what either has saved, over any number of ranks and with any strategy. A commit or load gathers them, and
+    /// takes the memory of all values and states on each rank while it lasts. Errors: as [`Checkpoint::add_ddp`](crate::Checkpoint::add_ddp).
+    /// Since 0.2.
+    pub fn add_fsdp(&mut self, name: &str, fsdp: &Fsdp) -> Result<()> {
+        let name = c_text(name)?;
+        check(unsafe { sys::shardrec_checkpoint_add_fsdp(self.0, name.as_ptr(), fsdp.0) })
     }
 
     /// Sets a tensor of this rank that the next commits write, in place of one of that name that was set

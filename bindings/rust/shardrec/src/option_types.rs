@@ -1,7 +1,7 @@
 // Made by bindings/tools/option_classes.py from bindings/shardrec.i; do not edit.
 //! A type per kind of options.
 
-use crate::enums::{Balance, Compression, DdpOrder, DdpReduction, DeviceWait, Divisor, Dtype, Engine, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Precision, ReplicaSync, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
+use crate::enums::{Balance, Compression, DdpOrder, DdpReduction, DeviceWait, Divisor, Dtype, Engine, FsdpStrategy, Init, JoinDivisor, NonFinite, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Precision, ReplicaSync, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
 use crate::options::{Settings, Value};
 
 /// Options of the optimizer of tables. Unset ones have their defaults.
@@ -335,7 +335,8 @@ impl CollectionOptions {
     /// communicator on this machine, in this process and in others: each processor of its affinity mask divided by
     /// the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP,
     /// which has no communicator: the same part, of the communicators that live in this process when it is made;
-    /// without one, all processors that the process may use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP.
+    /// without one, all processors that the process may use. Of DDP and FSDP: of the optimizer. Kinds COLLECTION,
+    /// MLP, DDP and FSDP.
     #[must_use]
     pub fn threads(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Threads, Value::Integer(value));
@@ -527,7 +528,8 @@ impl DdpOptions {
     /// communicator on this machine, in this process and in others: each processor of its affinity mask divided by
     /// the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP,
     /// which has no communicator: the same part, of the communicators that live in this process when it is made;
-    /// without one, all processors that the process may use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP.
+    /// without one, all processors that the process may use. Of DDP and FSDP: of the optimizer. Kinds COLLECTION,
+    /// MLP, DDP and FSDP.
     #[must_use]
     pub fn threads(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Threads, Value::Integer(value));
@@ -557,7 +559,7 @@ impl DdpOptions {
         self
     }
 
-    /// DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged.
+    /// DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged; kinds DDP and FSDP.
     #[must_use]
     pub fn average(mut self, value: bool) -> Self {
         self.0.set(OptionKey::DdpAverage, Value::Integer(value.into()));
@@ -571,7 +573,7 @@ impl DdpOptions {
         self
     }
 
-    /// DDP_FACTOR: finite; the sum or average is multiplied by it; default 1.
+    /// DDP_FACTOR: finite; the sum or average is multiplied by it; default 1; kinds DDP and FSDP.
     #[must_use]
     pub fn factor(mut self, value: impl Into<f64>) -> Self {
         self.0.set(OptionKey::DdpFactor, Value::Real(value.into()));
@@ -784,7 +786,8 @@ impl MlpOptions {
     /// communicator on this machine, in this process and in others: each processor of its affinity mask divided by
     /// the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP,
     /// which has no communicator: the same part, of the communicators that live in this process when it is made;
-    /// without one, all processors that the process may use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP.
+    /// without one, all processors that the process may use. Of DDP and FSDP: of the optimizer. Kinds COLLECTION,
+    /// MLP, DDP and FSDP.
     #[must_use]
     pub fn threads(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Threads, Value::Integer(value));
@@ -1243,6 +1246,104 @@ impl MetricsOptions {
     #[must_use]
     pub unsafe fn stream(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Stream, Value::Integer(value));
+        self
+    }
+}
+
+/// Options of FSDP. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct FsdpOptions(pub(crate) Settings);
+
+impl Default for FsdpOptions {
+    fn default() -> Self {
+        FsdpOptions(Settings::new(OptionsKind::Fsdp))
+    }
+}
+
+impl FsdpOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value, set or by default, as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
+    }
+
+    /// THREADS: in \[1, 1024\]; default: this rank's part of the processors that it shares with the other ranks of its
+    /// communicator on this machine, in this process and in others: each processor of its affinity mask divided by
+    /// the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP,
+    /// which has no communicator: the same part, of the communicators that live in this process when it is made;
+    /// without one, all processors that the process may use. Of DDP and FSDP: of the optimizer. Kinds COLLECTION,
+    /// MLP, DDP and FSDP.
+    #[must_use]
+    pub fn threads(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Threads, Value::Integer(value));
+        self
+    }
+
+    /// DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged; kinds DDP and FSDP.
+    #[must_use]
+    pub fn ddp_average(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::DdpAverage, Value::Integer(value.into()));
+        self
+    }
+
+    /// DDP_FACTOR: finite; the sum or average is multiplied by it; default 1; kinds DDP and FSDP.
+    #[must_use]
+    pub fn ddp_factor(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::DdpFactor, Value::Real(value.into()));
+        self
+    }
+
+    /// FSDP_STRATEGY: shardrec_fsdp_strategy; default FULL_SHARD. Since 0.2.
+    #[must_use]
+    pub fn strategy(mut self, value: FsdpStrategy) -> Self {
+        self.0.set(OptionKey::FsdpStrategy, Value::Integer(value.value()));
+        self
+    }
+
+    /// FSDP_PREFETCH: in \[0, 4\]: units that are gathered before the host asks for them; each takes one more buffer of
+    /// full parameters; default 1. 0 also leaves one buffer of full gradients of two. Since 0.2.
+    #[must_use]
+    pub fn prefetch(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::FsdpPrefetch, Value::Integer(value));
+        self
+    }
+
+    /// FSDP_HELD_UNITS: in \[1, 64\]: units that the host holds unsharded at once; default 1. Not looked at with
+    /// SHARD_GRAD_OP. Since 0.2.
+    #[must_use]
+    pub fn held_units(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::FsdpHeldUnits, Value::Integer(value));
+        self
+    }
+
+    /// FSDP_PARAMETER_DTYPE: shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16, of full parameters and full
+    /// gradients, and of parameters on their way. Shards are FLOAT32; rounded to nearest. Since 0.2.
+    #[must_use]
+    pub fn parameter_dtype(mut self, value: Dtype) -> Self {
+        self.0.set(OptionKey::FsdpParameterDtype, Value::Integer(value.value()));
+        self
+    }
+
+    /// FSDP_REDUCE_DTYPE: shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16, of gradients on their way to the
+    /// rank that adds them up in FLOAT32; sums of sharding groups go to their replicas as FLOAT32. Finite gradients
+    /// beyond float16's range become +-65504. Since 0.2.
+    #[must_use]
+    pub fn reduce_dtype(mut self, value: Dtype) -> Self {
+        self.0.set(OptionKey::FsdpReduceDtype, Value::Integer(value.value()));
         self
     }
 }

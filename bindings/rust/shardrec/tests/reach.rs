@@ -286,6 +286,44 @@ fn own_parameters() {
     .unwrap();
 }
 
+#[test]
+fn sharded_parameters() {
+    run(2, |comm: &Comm| -> Result<()> {
+        let options = FsdpOptions::new().prefetch(1).strategy(FsdpStrategy::FullShard);
+        let mut fsdp = Fsdp::new(comm, None, Some(&options))?;
+        let unit = fsdp.add_unit("tower")?;
+        let (weight, bias) =
+            (fsdp.add_parameter(unit, "weight", 40, 2)?, fsdp.add_parameter(unit, "bias", 3, 0)?);
+        fsdp.set_optimizer(Some(&OptimizerOptions::new().optimizer(Optimizer::Adagrad).learning_rate(1)))?;
+        fsdp.commit()?;
+        fsdp.set_full(bias, 0, View::vector(&[1f32, 2.0, 3.0]), 0)?;
+        fsdp.begin(true)?;
+        fsdp.unshard(unit)?;
+        fsdp.wait_unshard(unit)?;
+        assert_eq!(fsdp.parameter::<f32>(bias)?, [1.0, 2.0, 3.0]);
+        assert_eq!(kind(fsdp.parameter::<F16>(bias)), Some(ErrorKind::InvalidArgument));
+        fsdp.reshard(unit)?;
+        fsdp.unshard(unit)?;
+        fsdp.gradient_mut::<f32>(bias)?[2] += 4.0;
+        fsdp.mark_ready(unit)?;
+        fsdp.end()?;
+        fsdp.wait()?;
+        assert_eq!(fsdp.clip_gradients(Clip::Infinity, 8.0)?, 4.0);
+        fsdp.step()?;
+        let mut read = [0f32; 3];
+        fsdp.full(bias, 0, ViewMut::vector(&mut read))?;
+        assert!(read[0] == 1.0 && read[2] < 2.1);
+        let shard = fsdp.shard(weight, 2)?;
+        assert_eq!((shard.offset, shard.elements.is_empty()), (64 * i64::from(comm.rank()?), false));
+        fsdp.zero_gradients()?;
+        fsdp.set_learning_rate(0.5)?;
+        fsdp.check_equal()?;
+        assert!(fsdp.statistics_json()?.contains("gathers"));
+        comm.shutdown()
+    })
+    .unwrap();
+}
+
 /// Without an optimizer they may be of other dtypes, beside a stack of layers, whose parameters are the stack's.
 #[test]
 fn own_parameters_of_every_dtype() {

@@ -11,6 +11,7 @@
 
 #include "shardrec/checkpoint.h"
 #include "shardrec/cpp/dense.hpp"
+#include "shardrec/cpp/fsdp.hpp"
 #include "shardrec/cpp/tables.hpp"
 
 namespace shardrec {
@@ -36,6 +37,9 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
   }
   void add(std::string_view name, Mlp &mlp) {
     check(shardrec_checkpoint_add_mlp(get(), detail::c_text(name).c_str(), mlp.get()));
+  }
+  void add(std::string_view name, Fsdp &fsdp) {
+    check(shardrec_checkpoint_add_fsdp(get(), detail::c_text(name).c_str(), fsdp.get()));
   }
   void add(std::string_view name, Ddp &ddp) {
     check(shardrec_checkpoint_add_ddp(get(), detail::c_text(name).c_str(), ddp.get()));

@@ -255,6 +255,24 @@ class DdpOptions : public detail::OptionsOf<DdpOptions, SHARDREC_OPTIONS_DDP> {
   DdpOptions &stream(int64_t stream) { return with(SHARDREC_OPTION_STREAM, stream); }
 };
 
+class FsdpOptions : public detail::OptionsOf<FsdpOptions, SHARDREC_OPTIONS_FSDP> {
+ public:
+  FsdpOptions &strategy(const Choice<shardrec_fsdp_strategy> &strategy) {
+    return with(SHARDREC_OPTION_FSDP_STRATEGY, strategy);
+  }
+  FsdpOptions &prefetch(int32_t units) { return with(SHARDREC_OPTION_FSDP_PREFETCH, units); }
+  FsdpOptions &held_units(int32_t units) { return with(SHARDREC_OPTION_FSDP_HELD_UNITS, units); }
+  FsdpOptions &parameter_dtype(const Choice<shardrec_dtype> &dtype) {
+    return with(SHARDREC_OPTION_FSDP_PARAMETER_DTYPE, dtype);
+  }
+  FsdpOptions &reduce_dtype(const Choice<shardrec_dtype> &dtype) {
+    return with(SHARDREC_OPTION_FSDP_REDUCE_DTYPE, dtype);
+  }
+  FsdpOptions &average(bool on) { return with(SHARDREC_OPTION_DDP_AVERAGE, on); }
+  FsdpOptions &factor(double factor) { return with(SHARDREC_OPTION_DDP_FACTOR, factor); }
+  FsdpOptions &threads(int32_t threads) { return with(SHARDREC_OPTION_THREADS, threads); }
+};
+
 // Of stacks of layers; an interaction takes the threads.
 class MlpOptions : public detail::OptimizerOf<MlpOptions, SHARDREC_OPTIONS_MLP> {
  public:

@@ -24,6 +24,7 @@ public final class ReachTest {
       ShardRec.run(2, ReachTest::layers);
       layersOfAllKinds();
       ShardRec.run(2, ReachTest::ownParameters);
+      ShardRec.run(2, ReachTest::shardedParameters);
       ShardRec.run(2, ReachTest::checkpoints);
       scorers();
       ShardRec.run(2, ReachTest::metrics);
@@ -249,6 +250,38 @@ public final class ReachTest {
       ddp.checkEqual();
       ddp.join();
       check(ddp.statisticsJson().contains("buckets"), ddp.statisticsJson());
+    }
+    comm.shutdown();
+  }
+
+  static void shardedParameters(Comm comm) {
+    FloatBuffer given = floats(1, 2, 3), read = Tensor.floats(3);
+    try (Fsdp fsdp = new Fsdp(comm, null, new FsdpOptions().prefetch(1).strategy(FsdpStrategy.FULL_SHARD))) {
+      int unit = fsdp.addUnit("tower");
+      int weight = fsdp.addParameter(unit, "weight", 40, 2), bias = fsdp.addParameter(unit, "bias", 3, 0);
+      fsdp.setOptimizer(new OptimizerOptions().optimizer(Optimizer.ADAGRAD).learningRate(1));
+      fsdp.commit();
+      fsdp.setFull(bias, 0, Tensor.vector(given), 0);
+      fsdp.begin(true);
+      fsdp.unshard(unit);
+      fsdp.waitUnshard(unit);
+      check(fsdp.parameter(bias).toFloats()[2] == 3, "a parameter");
+      fsdp.reshard(unit);
+      fsdp.unshard(unit);
+      check(fsdp.gradient(bias).toFloats()[2] == 0, "a gradient");
+      fsdp.markReady(unit);
+      fsdp.end();
+      fsdp.await();
+      check(fsdp.clipGradients(Clip.INFINITY, 8) == 0, "a norm");
+      fsdp.step();
+      fsdp.full(bias, 0, Tensor.vector(read));
+      check(read.get(0) == 1 && read.get(2) == 3, "a whole parameter");
+      Fsdp.Shard shard = fsdp.shard(weight, 2);
+      check(shard.offset() == 64 * comm.rank() && shard.elements().toFloats().length > 0, "a shard");
+      fsdp.zeroGradients();
+      fsdp.setLearningRate(0.5);
+      fsdp.checkEqual();
+      check(fsdp.statisticsJson().contains("gathers"), fsdp.statisticsJson());
     }
     comm.shutdown();
   }

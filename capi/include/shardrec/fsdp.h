@@ -1,0 +1,246 @@
+/* Fully sharded dense parameters (FSDP): each rank keeps a part of every parameter, with its gradient and
+ * optimizer states; whole parameters are gathered while they are used (Zhao et al., VLDB 2023).
+ *
+ *   add_unit, add_parameter ..., set_optimizer, commit; set_full or shard: initial values
+ *   each step:  begin
+ *               forward, for each unit:   unshard, wait_unshard, [parameter: compute,] reshard
+ *               backward, units reversed: unshard, wait_unshard, [gradient: add to it,] mark_ready
+ *               end, wait, [clip_gradients,] step, zero_gradients
+ *
+ * A unit is parameters that are gathered and reduced together: a layer, or a few. They lie one behind the
+ * other in FLOAT32, each from a multiple of 32 elements on, padded and cut into one shard of equal size a
+ * rank; a shard may hold no parameter. A parameter that several layers share is added once, and all layers
+ * that use it are in its unit. Memory of a rank with M elements, F ranks in a sharding group, an optimizer
+ * of s states and the largest unit of U elements: 4 M (2 + s) / F bytes, FSDP_HELD_UNITS + FSDP_PREFETCH
+ * buffers of U parameters and two (one without prefetch) of U gradients, made by commit; beside it what
+ * the engine keeps of messages.
+ *
+ * Strategies (option FSDP_STRATEGY):
+ *   FULL_SHARD     shards over all ranks; parameters are gathered for forward and for backward
+ *   SHARD_GRAD_OP  the same, but a unit that was gathered stays until its gradients are ready: a buffer for
+ *                  each unit
+ *   HYBRID_SHARD   shards over the ranks of a sharding group of a mesh; the sums of a group are added up
+ *                  over the replica group
+ *   NO_SHARD       each rank has all: as shardrec_ddp
+ *
+ * Sums are a pairwise tree over the rank number in float32, inside the sharding group first and then over
+ * the replicas. With FULL_SHARD, SHARD_GRAD_OP and NO_SHARD in FLOAT32, gradients and what SGD, AdaGrad and
+ * Adam make of them have the bits of shardrec_ddp on every engine; LAMB's norms are sums of other parts,
+ * which differ by rounding, as the norm of clip_gradients does.
+ *
+ * Order: all ranks make the same calls of units in the same order, else MISMATCH on the ranks concerned,
+ * which names the units, or TIMEOUT. The order of unshard is kept: in the next step, units are gathered
+ * before the host asks for them, FSDP_PREFETCH of them ahead. Gradients are reduced in the reverse of the
+ * order in which a step unsharded its units first.
+ *
+ * There is no thread of the library: calls post messages, which the engine carries while the host
+ * computes, and take what has come.
+ *
+ * Devices: parameters are on the CPU.
+ *
+ * Failures: a rank that does not come ends the wait of the others with PEER_FAILED or TIMEOUT, and the
+ * communicator. A handle that is destroyed inside a step does that too.
+ *
+ * Thread rule: one thread at a time per handle, else BUSY. A steady step allocates nothing.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_FSDP_H
+#define SHARDREC_FSDP_H
+
+#include "shardrec/comm.h"
+#include "shardrec/ddp.h"
+#include "shardrec/mesh.h"
+#include "shardrec/options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shardrec_fsdp shardrec_fsdp;
+
+/* What shardrec_fsdp_shard, _full and _set_full are of. */
+typedef enum shardrec_fsdp_array {
+  SHARDREC_FSDP_VALUES = 0,
+  SHARDREC_FSDP_GRADIENT = 1,
+  SHARDREC_FSDP_STATE = 2, /* SHARDREC_FSDP_STATE + s: state s of the optimizer, as shardrec_ddp_state
+                              numbers them */
+  SHARDREC_FSDP_ARRAY_FORCE_32 = 0x7fffffff
+} shardrec_fsdp_array;
+
+/* Makes an empty set. mesh: of comm, for HYBRID_SHARD, else NULL. options: kind FSDP or NULL. out: owned by
+ * the caller. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a mesh without
+ * HYBRID_SHARD, or the reverse), UNSUPPORTED (dtypes), OUT_OF_MEMORY. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_create(shardrec_comm *comm,
+                                                  SHARDREC_NULLABLE shardrec_mesh *mesh,
+                                                  SHARDREC_OPTIONS(FSDP)
+                                                  const shardrec_options *options,
+                                                  shardrec_fsdp **out);
+
+/* Destroys the handle and nulls the caller's copy; views end. Inside a step the communicator fails:
+ * PEER_FAILED on the others. Since 0.2. */
+SHARDREC_API void shardrec_fsdp_destroy(SHARDREC_NULLABLE shardrec_fsdp **fsdp);
+
+/* Adds a unit. name: UTF-8, not empty, unique. out_unit: counts from 0; may be NULL. Not collective.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, OUT_OF_MEMORY.
+ * Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_add_unit(shardrec_fsdp *fsdp, const char *name,
+                                                    SHARDREC_NULLABLE int32_t *out_unit);
+
+/* Adds a FLOAT32 parameter to a unit: its shape alone; commit makes the memory of this rank's part, which is
+ * zero. rows: 0 or more; columns: 0: the shape is [rows], else it is [rows, columns]; at most 2^48 elements.
+ * One of more dimensions is given as a matrix with the same elements, row-major. name: UTF-8, not empty, unique
+ * in the set. out_index: counts from 0 over all units; may be NULL. Not collective. Errors: as
+ * shardrec_fsdp_add_unit; NOT_FOUND (unit). Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_add_parameter(shardrec_fsdp *fsdp, int32_t unit,
+                                                         const char *name, int64_t rows,
+                                                         int64_t columns,
+                                                         SHARDREC_NULLABLE int32_t *out_index);
+
+/* Gives the set an optimizer, as shardrec_ddp_set_optimizer; its states are sharded as the parameters are.
+ * Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
+ * UNSUPPORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_set_optimizer(shardrec_fsdp *fsdp,
+                                                         SHARDREC_OPTIONS(OPTIMIZER)
+                                                         const shardrec_options *options);
+
+/* Checks that all ranks added the same units and parameters (count, names, shapes) with the same options
+ * and optimizer, then makes all memory; values are zero. Collective, blocking (setup deadline).
+ * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice: only this rank; no parameters: on all ranks
+ * alike), INVALID_ARGUMENT (a name that begins with "optimizer." in a set with an optimizer; only this
+ * rank); DISAGREEMENT (names rank and parameter or option, the same on all ranks; the communicator lives
+ * on); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_commit(shardrec_fsdp *fsdp);
+
+/* Begins a step; gathers of the units that the last step asked for first leave. sync 1: gradients are
+ * reduced; 0: no gradient is sent: full gradients are kept, in memory of their own for each unit whose
+ * gradient is asked for, and the next step with sync reduces the sum; also for evaluation. The same on
+ * all ranks. Waits for nobody but for a peer that has not taken what this rank sent in the step before.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
+ * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_begin(shardrec_fsdp *fsdp, SHARDREC_FLAG int32_t sync);
+
+/* Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was
+ * prefetched. Does not wait, but where the buffer that it takes is still being filled for a unit that this
+ * step does not use. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND; INVALID_STATE, only this rank, nothing
+ * has changed: no step; unsharded already; all buffers are held by units that were not resharded, which the
+ * sentence names; OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_unshard(shardrec_fsdp *fsdp, int32_t unit);
+
+/* Waits until the full parameters of a unit are there. Blocking. Errors: as shardrec_fsdp_unshard;
+ * INVALID_STATE (it is not unsharded); MISMATCH: another rank unsharded another unit here; the sentence names
+ * both. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_wait_unshard(shardrec_fsdp *fsdp, int32_t unit);
+
+/* A view of a full parameter, in the dtype of FSDP_PARAMETER_DTYPE, valid until its unit is resharded or marked
+ * ready; read only. After wait_unshard. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND, INVALID_STATE,
+ * INVALID_ARGUMENT. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_parameter(shardrec_fsdp *fsdp, int32_t index,
+                                                     shardrec_tensor *out);
+
+/* The host no longer reads the full parameters of a unit: their buffer is free for another one. Errors: as
+ * shardrec_fsdp_wait_unshard. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_reshard(shardrec_fsdp *fsdp, int32_t unit);
+
+/* A view of the full gradient of a parameter on this rank, in the dtype of its values, valid until its unit is
+ * marked ready, without sync until the step ends. It holds zeros, or what steps without sync have added: add to
+ * it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
+ * for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
+ * step; the unit was not unsharded in it; it is marked ready; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_gradient(shardrec_fsdp *fsdp, int32_t index,
+                                                    shardrec_tensor *out);
+
+/* The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that
+ * the head of this file says. Gradients that nothing was added to are zeros. May wait as
+ * shardrec_fsdp_gradient does. Errors: as there; INVALID_STATE (a second time in a step with sync).
+ * Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_mark_ready(shardrec_fsdp *fsdp, int32_t unit);
+
+/* Ends the host's part of a step. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no begin; a unit is
+ * unsharded: reshard it and call again; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_end(shardrec_fsdp *fsdp);
+
+/* Waits until all gradients are reduced: the mean over all ranks (options DDP_AVERAGE, DDP_FACTOR) is added
+ * to the gradient of each rank's shard, or takes its place where zero_gradients was called since. A unit that
+ * the step did not unshard is left alone. Collective, blocking; after a step without sync it returns at once.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a rank
+ * had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
+ * its gradient is as it was, others are reduced, the communicator lives on; MISMATCH, OUT_OF_MEMORY,
+ * PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_wait(shardrec_fsdp *fsdp);
+
+/* Sets the gradients of this rank's shards to zero, and forgets those that steps without sync have kept.
+ * Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_zero_gradients(shardrec_fsdp *fsdp);
+
+/* As shardrec_ddp_clip_gradients, of the whole gradients: what shards have is added up, or compared, over the
+ * sharding group, so that all ranks scale alike. Collective over the sharding group, blocking. Between steps.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE, MISMATCH, PEER_FAILED, TIMEOUT,
+ * ABORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_clip_gradients(shardrec_fsdp *fsdp, shardrec_clip clip,
+                                                          double bound,
+                                                          SHARDREC_NULLABLE double *out_norm);
+
+/* One optimizer step on this rank's shards with their gradients, which stay as they are. Waits until peers have
+ * read the shards in the step before; with LAMB collective over the sharding group. Between steps. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step), PEER_FAILED, TIMEOUT, ABORTED.
+ * Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_step(shardrec_fsdp *fsdp);
+
+/* Sets the learning rate from the next step on; the same on all ranks. Errors: as
+ * shardrec_ddp_set_learning_rate. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_set_learning_rate(shardrec_fsdp *fsdp,
+                                                             double learning_rate);
+
+/* A view of what this rank has of a parameter: FLOAT32, one dimension, perhaps empty. array: a
+ * shardrec_fsdp_array, or SHARDREC_FSDP_STATE + s. out_offset: of its first element in the parameter, row-major.
+ * Initial values that no rank has as a whole are written so. Between steps; valid until the handle is
+ * destroyed, but values may be written only until the next step begins: ask again then. Waits until peers have
+ * read values in the step before. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE,
+ * INVALID_ARGUMENT, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_shard(shardrec_fsdp *fsdp, int32_t index, int32_t array,
+                                                 int64_t *out_offset, shardrec_tensor *out);
+
+/* Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements
+ * as the parameter. Collective over the sharding group, blocking (setup deadline); between steps. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, MISMATCH, OUT_OF_MEMORY,
+ * PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_full(shardrec_fsdp *fsdp, int32_t index, int32_t array,
+                                                SHARDREC_WRITTEN const shardrec_tensor *out);
+
+/* Sets a whole parameter, its gradient or a state. root -1: each rank takes its part of its own tensor, which
+ * is the same on all ranks; not collective. root in [0, ranks): rank root's tensor is sent to all, and the
+ * tensors of the others are not looked at; collective over all ranks, blocking (setup deadline). tensor: compact,
+ * FLOAT32, on the CPU, as many elements as the parameter. Between steps. Errors: as shardrec_fsdp_full.
+ * Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_set_full(shardrec_fsdp *fsdp, int32_t index,
+                                                    int32_t array, const shardrec_tensor *tensor,
+                                                    int32_t root);
+
+/* Compares values and states of the ranks that have the same shard (HYBRID_SHARD, NO_SHARD), by a hash of 64
+ * bits each. Collective, blocking; between steps. Errors: as shardrec_ddp_check_equal. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_check_equal(shardrec_fsdp *fsdp);
+
+/* What the set holds on this rank and what has happened since commit, as JSON.
+ *   "version"                       integer: 1
+ *   "ranks", "sharding_ranks"       integer: of the communicator, of a sharding group
+ *   "units", "parameters"           integer: how many there are
+ *   "steps", "steps_without_sync"   integer: how many have ended
+ *   "value_bytes", "gradient_bytes", "state_bytes"  integer: of the shards
+ *   "full_parameter_bytes"          integer: buffers of full parameters
+ *   "full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums
+ *   "kept_gradient_bytes"           integer: the same of steps without sync
+ *   "message_bytes"                 integer: shards in 16 bits
+ *   "gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
+ *   "gather_bytes_sent"             integer: to all peers
+ *   "reduction_bytes_sent"          integer: to all peers
+ *   "unshard_waited_seconds"        number: in wait_unshard
+ *   "gradient_waited_seconds"       number: in shardrec_fsdp_wait, and for buffers of gradients
+ * Between steps. out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_STATE, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_statistics_json(shardrec_fsdp *fsdp, char **out_text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,159 @@
+// Fully sharded dense parameters (capi's fsdp.h; Zhao et al., VLDB 2023): each rank of a sharding group
+// keeps a shard of every unit, with its gradients and optimizer states; the full parameters of a unit
+// are there while the host uses them (unsharded_units.h), its full gradients until they are reduced
+// (gradient_reducer.h).
+//
+// Thread rule: one thread at a time. The library has no thread of its own here: calls post messages,
+// which the engine carries while the host computes, and take what has come.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collective/collectives.h"
+#include "comm/communicator.h"
+#include "core/tensor.h"
+#include "core/threads.h"
+#include "dense/element_optimizer.h"
+#include "dense/fsdp/gradient_reducer.h"
+#include "dense/fsdp/unit.h"
+#include "dense/fsdp/unsharded_units.h"
+#include "dense/gradient_norm.h"
+#include "plan/model/model.h"
+#include "shardrec/fsdp.h"
+
+namespace shardrec::dense {
+
+struct FsdpOptions {
+  shardrec_fsdp_strategy strategy = SHARDREC_FSDP_FULL_SHARD;
+  int prefetch = 1;
+  int held = 1;
+  shardrec_dtype parameter_dtype = SHARDREC_FLOAT32;
+  shardrec_dtype reduce_dtype = SHARDREC_FLOAT32;
+  bool average = true;
+  double factor = 1;
+  int threads = 1;  // of the optimizer
+};
+
+// The ranks of a set. sharding: those that have the shards of a unit; null: each rank has all of it. replicas:
+// those that have the same shard; null: this one alone.
+struct FsdpGroups {
+  std::shared_ptr<comm::Communicator> world;
+  std::shared_ptr<comm::Communicator> sharding;
+  std::shared_ptr<comm::Communicator> replicas;
+};
+
+class Fsdp {
+ public:
+  // mesh: the groups of HYBRID_SHARD; the other strategies have groups of their own. Throws INVALID_ARGUMENT,
+  // UNSUPPORTED.
+  Fsdp(FsdpGroups groups, bool mesh, const FsdpOptions& options);
+  // Inside a step it fails the communicator: peers will wait for this rank.
+  ~Fsdp();
+  Fsdp(const Fsdp&) = delete;
+  Fsdp& operator=(const Fsdp&) = delete;
+
+  struct Parameter {
+    std::string name;
+    std::vector<int64_t> shape;
+    int64_t elements = 0;
+    size_t unit = 0;
+    size_t in_unit = 0;  // index among those of the unit
+  };
+
+  // Throw INVALID_STATE after commit, INVALID_ARGUMENT, NOT_FOUND; return the index.
+  int64_t add_unit(std::string name);
+  int64_t add_parameter(int64_t unit, std::string name, std::vector<int64_t> shape);
+  void set_optimizer(const plan::Optimizer& optimizer);
+
+  // Collective. Throws DISAGREEMENT, the same on all ranks, where they differ; the communicator then lives on.
+  void commit();
+
+  // Calls of a step, as fsdp.h of the C API says.
+  void begin(bool sync);
+  void unshard(int64_t unit);
+  void wait_unshard(int64_t unit);
+  void reshard(int64_t unit);
+  std::byte* parameter_values(int64_t parameter) const;
+  std::byte* parameter_gradients(int64_t parameter);
+  void mark_ready(int64_t unit);
+  void end();
+  void wait();
+
+  void zero_gradients();
+  double clip_gradients(shardrec_clip kind, double bound);
+  void step();
+  void set_learning_rate(double rate);
+
+  // what: a shardrec_fsdp_array, or SHARDREC_FSDP_STATE + the number of a state.
+  struct Shard {
+    int64_t offset = 0;  // of the first element in the parameter
+    std::span<float> elements{};
+  };
+  // This rank's part of a parameter. Changes of values count from the next begin() on.
+  Shard shard(int64_t parameter, int32_t what);
+  // Collective over the sharding group: out gets the whole parameter.
+  void gather(int64_t parameter, int32_t what, std::span<float> out);
+  // root < 0: each rank takes its part of `in`. Else collective: that of rank root of the communicator, which
+  // alone gives one.
+  void scatter(int64_t parameter, int32_t what, std::span<const float> in, int root);
+
+  // Collective. Throws DISAGREEMENT, the same on all ranks, where replicas of a shard differ.
+  void check_equal();
+  std::string statistics_json() const;
+
+  std::span<const Parameter> parameters() const noexcept { return parameters_; }
+  const Parameter& parameter(int64_t index) const;
+  int rank() const noexcept { return groups_.world->rank(); }
+  shardrec_dtype parameter_dtype() const noexcept { return options_.parameter_dtype; }
+  // Null without one and before commit.
+  ElementOptimizer* optimizer() const noexcept { return optimizer_.get(); }
+  bool is_committed() const noexcept { return unsharded_ != nullptr; }
+  // Throws INVALID_STATE before commit and inside a step.
+  void require_idle(const char* call) const;
+
+ private:
+  enum class State : uint8_t { kIdle, kOpen, kEnded };
+
+  // Where body throws, the communicator ends for all, unless it says that the ranks differ.
+  template <class Body>
+  void exchanging(const char* name, const Body& body) const;
+  void require_committed(const char* call) const;
+  void require_open(const char* call) const;
+  ElementOptimizer& require_optimizer(const char* call) const;
+  size_t unit_at(int64_t index) const;
+  std::string describe() const;
+  void check_arguments() const;
+  void make_shards();
+  void forget_shards() noexcept;
+  void shards_change();
+  int sharding_rank() const noexcept { return groups_.sharding ? groups_.sharding->rank() : 0; }
+  int sharding_ranks() const noexcept { return groups_.sharding ? groups_.sharding->size() : 1; }
+  double norm_of_all(shardrec_clip kind);
+
+  FsdpGroups groups_;
+  const FsdpOptions options_;
+  std::vector<Unit> units_;
+  std::vector<Parameter> parameters_;
+  std::optional<plan::Optimizer> optimizer_options_;
+
+  std::optional<comm::Collectives> control_;           // of the communicator
+  std::optional<comm::Collectives> sharding_control_;  // of the sharding group
+  std::unique_ptr<UnshardedUnits> unsharded_;
+  std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<ElementOptimizer> optimizer_;
+  GradientNorm norm_;
+  std::unique_ptr<core::Threads> threads_;
+
+  State state_ = State::kIdle;
+  bool sync_ = false;
+  bool was_stepped_ = false;
+  int64_t steps_ = 0;
+  int64_t local_steps_ = 0;
+};
+
+}  // namespace shardrec::dense

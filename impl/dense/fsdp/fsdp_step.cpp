@@ -1,0 +1,139 @@
+// The calls of a step.
+#include <utility>
+
+#include "core/error.h"
+#include "core/float_mode.h"
+#include "dense/fsdp/exchanging.h"
+#include "dense/fsdp/fsdp.h"
+
+namespace shardrec::dense {
+
+void Fsdp::require_open(const char* call) const {
+  require_committed(call);
+  if (state_ == State::kOpen) return;
+  core::fail(SHARDREC_INVALID_STATE,
+             core::sentence(call, state_ == State::kEnded ? " was called after end"
+                                                          : " was called before begin"));
+}
+
+void Fsdp::begin(bool sync) {
+  require_idle("begin");
+  groups_.world->check_before("fsdp: begin");
+  const core::DefaultFloatMode mode;
+  exchanging("fsdp: begin", [&] {
+    sync_ = sync;
+    reducer_->begin(sync);
+    unsharded_->begin();  // values may have changed since the last step
+    state_ = State::kOpen;
+  });
+}
+
+void Fsdp::unshard(int64_t unit) {
+  require_open("unshard");
+  const size_t at = unit_at(unit);
+  const core::DefaultFloatMode mode;
+  exchanging("fsdp: unshard", [&] {
+    reducer_->progress();
+    unsharded_->unshard(at);
+  });
+}
+
+void Fsdp::wait_unshard(int64_t unit) {
+  require_open("wait_unshard");
+  const size_t at = unit_at(unit);
+  const core::DefaultFloatMode mode;
+  exchanging("fsdp: wait_unshard", [&] { unsharded_->wait(at); });
+}
+
+void Fsdp::reshard(int64_t unit) {
+  require_open("reshard");
+  const size_t at = unit_at(unit);
+  const core::DefaultFloatMode mode;
+  exchanging("fsdp: reshard", [&] { unsharded_->reshard(at); });
+}
+
+std::byte* Fsdp::parameter_values(int64_t parameter) const {
+  const Parameter& its = this->parameter(parameter);
+  require_open("a parameter's view");
+  return unsharded_->data(its.unit) +
+         static_cast<size_t>(units_[its.unit].layout.offset(its.in_unit)) *
+             core::dtype_size(options_.parameter_dtype);
+}
+
+std::byte* Fsdp::parameter_gradients(int64_t parameter) {
+  const Parameter& its = this->parameter(parameter);
+  require_open("a gradient's view");
+  const Unit& unit = units_[its.unit];
+  if (!unsharded_->was_asked(its.unit)) {
+    core::fail(SHARDREC_INVALID_STATE,
+               core::sentence("a gradient of unit \"", unit.name,
+                              "\" was asked for in a step in which it was not unsharded"),
+               {.position = static_cast<int64_t>(its.unit)});
+  }
+  const core::DefaultFloatMode mode;
+  std::byte* gradients = nullptr;
+  exchanging("fsdp: gradient", [&] { gradients = reducer_->gradients(its.unit); });
+  return gradients + static_cast<size_t>(unit.layout.offset(its.in_unit)) *
+                         core::dtype_size(options_.parameter_dtype);
+}
+
+void Fsdp::mark_ready(int64_t unit) {
+  require_open("mark_ready");
+  const size_t at = unit_at(unit);
+  if (!unsharded_->was_asked(at)) {
+    core::fail(SHARDREC_INVALID_STATE,
+               core::sentence("the gradients of unit \"", units_[at].name,
+                              "\" were marked ready in a step in which it was not unsharded"),
+               {.position = unit});
+  }
+  const core::DefaultFloatMode mode;
+  exchanging("fsdp: mark_ready", [&] {
+    // The next all-gather leaves before these gradients do.
+    if (!sync_) {
+      unsharded_->forget(at);
+      return;
+    }
+    reducer_->require_markable(at);
+    unsharded_->forget(at);
+    reducer_->mark_ready(at, unsharded_->asked());
+  });
+}
+
+void Fsdp::end() {
+  require_open("end");
+  const core::DefaultFloatMode mode;
+  exchanging("fsdp: end", [&] {
+    unsharded_->end();
+    state_ = State::kEnded;
+    reducer_->end(unsharded_->asked());
+  });
+}
+
+void Fsdp::wait() {
+  require_committed("wait");
+  if (state_ != State::kEnded) {
+    core::fail(SHARDREC_INVALID_STATE, "wait was called without an end before it");
+  }
+  const core::DefaultFloatMode mode;
+  RefusedUnit refused;
+  try {
+    exchanging("fsdp: wait", [&] { refused = reducer_->wait(); });
+  } catch (...) {
+    state_ = State::kIdle;  // the communicator has ended
+    throw;
+  }
+  state_ = State::kIdle;
+  if (refused.rank >= 0) {
+    core::fail(SHARDREC_INVALID_STATE,
+               core::sentence("rank ", refused.rank, " did not mark the gradients of unit \"",
+                              units_[refused.unit].name,
+                              "\" ready before the end of the step; gradients of the others are "
+                              "reduced, its own are as they were"),
+               {.rank = refused.rank,
+                .position = static_cast<int64_t>(refused.unit),
+                .operation = "fsdp: wait"});
+  }
+  ++(sync_ ? steps_ : local_steps_);
+}
+
+}  // namespace shardrec::dense
