@@ -67,6 +67,7 @@ void register_row_update();
 void register_scale_gradient();
 void register_exchange();
 void register_ddp();
+void register_fsdp();
 void register_hash();
 
 }  // namespace shardrec::bench

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <latch>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -397,6 +398,92 @@ TEST(Fsdp, RanksThatUnshardDifferentUnitsAreToldBothNames) {
     for (const char* name : {"all_gather of unit \"u0\"", "all_gather of unit \"u2\""}) {
       EXPECT_NE(error->sentence().find(name), std::string::npos) << error->sentence();
     }
+  }
+}
+
+// Where rank 1 ends: the others are told, wherever they wait.
+TEST(Fsdp, ARankThatEndsInsideAStepEndsTheWaitOfTheOthers) {
+  for (int phase = 0; phase < 6; ++phase) {
+    for (const auto strategy :
+         {SHARDREC_FSDP_FULL_SHARD, SHARDREC_FSDP_NO_SHARD, SHARDREC_FSDP_HYBRID_SHARD}) {
+      SCOPED_TRACE(testing::Message() << "phase " << phase << ", strategy " << strategy);
+      const auto errors = comm::run_ranks(4, [&](Communicator& communicator) {
+        ShardedModel model(groups_for(communicator, strategy, 2),
+                           strategy == SHARDREC_FSDP_HYBRID_SHARD, {.strategy = strategy}, kUnits,
+                           optimizer_of(SHARDREC_OPTIMIZER_SGD));
+        Fsdp& fsdp = model.fsdp();
+        fsdp.commit();
+        model.fill();
+        model.pass(true, 0);
+        int reached = 0;
+        const auto goes_on = [&] {
+          if (communicator.rank() == 1 && reached++ == phase) {
+            core::fail(SHARDREC_INTERNAL, "the host's own");
+          }
+        };
+        fsdp.begin(true);
+        goes_on();
+        for (int64_t u = 0; u < 4; ++u) {
+          fsdp.unshard(u);
+          if (u == 1) goes_on();
+          fsdp.wait_unshard(u);
+          if (u == 2) goes_on();
+          fsdp.reshard(u);
+        }
+        for (size_t u = 4; u-- > 0;) {
+          if (u == 1) goes_on();
+          model.backward(u, 1);
+        }
+        goes_on();
+        fsdp.end();
+        goes_on();
+        fsdp.wait();
+        fsdp.step();
+        model.pass(true, 2);
+      });
+      for (size_t rank = 0; rank < errors.size(); ++rank) {
+        ASSERT_TRUE(errors[rank]) << "rank " << rank;
+        EXPECT_EQ(errors[rank]->status(), rank == 1 ? SHARDREC_INTERNAL : SHARDREC_PEER_FAILED)
+            << errors[rank]->sentence();
+      }
+    }
+  }
+}
+
+// A unit that one rank has not resharded where its buffers are needed: that rank is told at once, the others at
+// their deadline.
+TEST(Fsdp, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+  std::latch told(1);
+  const auto errors = comm::run_ranks(2, [&](Communicator& communicator) {
+    ShardedModel model({.world = borrowed(communicator)}, false, {.prefetch = 0}, kUnits,
+                       std::nullopt);
+    Fsdp& fsdp = model.fsdp();
+    fsdp.commit();
+    communicator.set_deadlines({.step = 0.2, .setup = 60, .warn = 30});
+    fsdp.begin(true);
+    fsdp.unshard(0);
+    fsdp.wait_unshard(0);
+    if (communicator.rank() == 1) {
+      const auto error = comm::error_of([&] { fsdp.unshard(1); });
+      told.wait();
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->status(), SHARDREC_INVALID_STATE);
+      communicator.check();
+    }
+    fsdp.reshard(0);
+    fsdp.unshard(1);
+    const auto error = comm::error_of([&] { fsdp.wait_unshard(1); });
+    told.count_down();
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->status(), SHARDREC_TIMEOUT);
+    EXPECT_EQ(error->parts().rank, 1);
+    EXPECT_NE(error->sentence().find("all_gather of unit \"u1\""), std::string::npos)
+        << error->sentence();
+    throw *error;
+  });
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->status(), SHARDREC_TIMEOUT) << error->sentence();
   }
 }
 
