@@ -221,6 +221,31 @@ TEST(Fsdp, PrefetchFollowsTheOrderOfTheStepBeforeAndAnotherOrderHarmsNobody) {
   }
 }
 
+TEST(Fsdp, AsManyUnitsAreHeldAtOnceAsTheOptionSays) {
+  run_well(2, [&](Communicator& communicator) {
+    ShardedModel model({.world = borrowed(communicator)}, false, {.prefetch = 0, .held = 3}, kUnits,
+                       std::nullopt);
+    Fsdp& fsdp = model.fsdp();
+    fsdp.commit();
+    model.fill();
+    fsdp.begin(false);
+    for (const int64_t unit : {2, 0, 3}) fsdp.unshard(unit);
+    const auto error = comm::error_of([&] { fsdp.unshard(1); });
+    ASSERT_TRUE(error);
+    EXPECT_NE(error->sentence().find("all 3 buffers"), std::string::npos) << error->sentence();
+    for (const int64_t unit : {0, 2, 3}) fsdp.wait_unshard(unit);
+    const auto first = [&](int64_t parameter) {
+      return *static_cast<const float*>(static_cast<const void*>(fsdp.parameter_values(parameter)));
+    };
+    EXPECT_EQ(first(0), first_value(0, 0));
+    EXPECT_EQ(first(4), first_value(4, 0));
+    EXPECT_EQ(first(7), first_value(7, 0));
+    for (const int64_t unit : {0, 2, 3}) fsdp.reshard(unit);
+    fsdp.end();
+    fsdp.wait();
+  });
+}
+
 TEST(Fsdp, MisuseIsRefusedByItsRankAndTheStepGoesOn) {
   run_well(2, [&](Communicator& communicator) {
     ShardedModel model({.world = borrowed(communicator)}, false, {.prefetch = 0}, kUnits,

@@ -42,7 +42,10 @@ void Fsdp::wait_unshard(int64_t unit) {
   require_open("wait_unshard");
   const size_t at = unit_at(unit);
   const core::DefaultFloatMode mode;
-  exchanging("fsdp: wait_unshard", [&] { unsharded_->wait(at); });
+  exchanging("fsdp: wait_unshard", [&] {
+    reducer_->progress();
+    unsharded_->wait(at);
+  });
 }
 
 void Fsdp::reshard(int64_t unit) {
