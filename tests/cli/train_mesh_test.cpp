@@ -106,6 +106,27 @@ TEST_F(TrainOnMesh, RowsThatAreTouchedAreAllThatNeedsToBeAveraged) {
   EXPECT_EQ(touched.at("first_losses"), full.at("first_losses"));
 }
 
+// What the replicas learn while they are averaged stays: another way than that of the blocking sync, to about the same
+// quality; the same way each time.
+TEST_F(TrainOnMesh, AveragesWhileStepsAreTaken) {
+  const std::vector<std::string> every{"--sharding-group-size", "2", "--sync-every", "4"};
+  std::vector<std::string> overlapped = every;
+  overlapped.push_back("--sync-overlap");
+  const nlohmann::json blocking = trained(every);
+  const nlohmann::json first = trained(overlapped);
+  EXPECT_EQ(blocking.at("mesh").at("sync_overlap"), false);
+  EXPECT_EQ(first.at("mesh").at("sync_overlap"), true);
+  // The means of step 4 come with those of step 8.
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(first.at("first_losses")[i], blocking.at("first_losses")[i]);
+  }
+  EXPECT_NE(first.at("first_losses")[4], blocking.at("first_losses")[4]);
+  EXPECT_NEAR(first.at("test_auc").get<double>(), blocking.at("test_auc").get<double>(), 0.01);
+  const nlohmann::json again = trained(overlapped);
+  EXPECT_EQ(first.at("first_losses"), again.at("first_losses"));
+  EXPECT_EQ(first.at("test_auc"), again.at("test_auc"));
+}
+
 // Whatever the optimizer, and however seldom replicas are averaged: there is nothing to average.
 TEST_F(TrainOnMesh, DataParallelTablesTrainAsOnAllRanks) {
   const nlohmann::json all = trained({"--sharding", "data_parallel"});
@@ -158,6 +179,10 @@ TEST(MeshText, SaysBothWhereSomeTablesAreReplicated) {
   options.sync_every = 8;
   const std::string text = mesh_text(options, {}, model, plan);
   EXPECT_TRUE(says(text, (std::string(kAveraged) + kByAll).c_str())) << text;
+  options.sync_overlap = true;
+  const std::string overlapped = mesh_text(options, {}, model, plan);
+  EXPECT_TRUE(says(overlapped, (std::string(kAveraged) + " while they train on" + kByAll).c_str()))
+      << overlapped;
 }
 
 TEST_F(TrainOnMesh, Float16IsThatOfTrainingOnAllRanks) {

@@ -170,7 +170,7 @@ void RankTrainer::step(Slot& slot, bool wants_loss, const std::function<void()>&
   slot.lookup.backward();
   times_.enter(Phase::kReduce);
   stopped_ = net_.wait();
-  if (++steps_unsynced_ == sync_every_) average();
+  if (++steps_unsynced_ == sync_every_) options_.sync_overlap ? average_in_passing() : average();
   times_.enter(Phase::kDenseStep);
   net_.step();
   ++position_.batches;
@@ -180,11 +180,26 @@ void RankTrainer::step(Slot& slot, bool wants_loss, const std::function<void()>&
 
 // All ranks have made as many steps. Without a mesh there is nothing to average.
 void RankTrainer::average() {
-  if (sync_every_ > 0 && steps_unsynced_ > 0) {
+  if (sync_every_ > 0 && (steps_unsynced_ > 0 || sync_under_way_)) {
     times_.enter(Phase::kSync);
+    end_sync();
     collection_.sync_replicas();
   }
   steps_unsynced_ = 0;
+}
+
+// Rows that are averaged now are there when the next ones are.
+void RankTrainer::average_in_passing() {
+  times_.enter(Phase::kSync);
+  end_sync();
+  collection_.sync_begin();
+  sync_under_way_ = true;
+  steps_unsynced_ = 0;
+}
+
+void RankTrainer::end_sync() {
+  if (sync_under_way_) collection_.sync_wait();
+  sync_under_way_ = false;
 }
 
 void RankTrainer::train(BatchFeed& feed, int64_t epoch, const std::string& title,

@@ -139,7 +139,11 @@ class RankTrainer {
   void write(const Slot& slot, PredictionFile& predictions);
   // Throws UserError where a probability is NaN.
   Quality quality(Metrics& metrics);
+  // Afterwards all replicas are one model.
   void average();
+  // The same while training goes on, which leaves them different.
+  void average_in_passing();
+  void end_sync();
   // Ends the window of steps: takes their loss and quality. Collective.
   void end_window();
   [[nodiscard]] ProgressState state_of(const Slot& slot, const std::string& title);
@@ -152,6 +156,7 @@ class RankTrainer {
   bool writes_predictions_;
   int64_t sync_every_;  // steps; 0: no mesh
   int64_t steps_unsynced_ = 0;
+  bool sync_under_way_ = false;
   bool own_feed_;  // of this process; else the ranks share one
   bool stopped_ = false;
   const Schema& schema_;

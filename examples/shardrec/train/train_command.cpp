@@ -91,6 +91,12 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
       ->needs(group)
       ->capture_default_str();
   command
+      ->add_flag("--sync-overlap", o.sync_overlap,
+                 "Average while the next steps are taken, whose changes stay: what is averaged at "
+                 "one time is there at the next. What is evaluated and saved is averaged as "
+                 "without this option")
+      ->needs(group);
+  command
       ->add_option("--placement", o.placement,
                    "Ranks that are neighbours: intra_node_sync (those of a replica group) or "
                    "intra_node_shard (those of a sharding group)")

@@ -25,7 +25,8 @@ std::string training_text(const TrainOptions& options, const Model& model, const
   std::string out;
   if (replicated < tables) {
     out += ", replicas averaged every " +
-           (options.sync_every == 1 ? "step" : std::to_string(options.sync_every) + " steps");
+           (options.sync_every == 1 ? "step" : std::to_string(options.sync_every) + " steps") +
+           (options.sync_overlap ? " while they train on" : "");
   }
   if (replicated > 0) out += "; replicated tables: all ranks train them in every step";
   return out;

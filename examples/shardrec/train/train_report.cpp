@@ -135,6 +135,7 @@ std::string json_line(const TrainOptions& options, const TrainResult& result) {
                     {"placement", options.placement},
                     {"sync_every", options.sync_every},
                     {"sync", options.sync},
+                    {"sync_overlap", options.sync_overlap},
                     {"sharding_groups", result.mesh->sharding},
                     {"replica_groups", result.mesh->replica}};
   }

@@ -82,6 +82,7 @@ void each(Options& o, const Visit& visit) {
   visit("--sharding-group-size", o.sharding_group_size, Role::kFree);
   visit("--sync-every", o.sync_every, Role::kFree);
   visit("--sync", o.sync, Role::kFree);
+  visit("--sync-overlap", o.sync_overlap, Role::kFree);
   visit("--placement", o.placement, Role::kFree);
   visit("--precision", o.precision, Role::kFree);
   visit("--forward-compression", o.forward_compression, Role::kFree);
@@ -89,9 +90,9 @@ void each(Options& o, const Visit& visit) {
 }
 
 // Those that checkpoints of earlier releases do not have: runs were as by default.
-constexpr std::array<std::string_view, 10> kNewOptions{
-    "--labels",     "--max-unreadable", "--arch",      "--cross-layers", "--cross-rank",
-    "--layer-norm", "--dropout",        "--precision", "--sync",         "--momentum-scale"};
+constexpr std::array<std::string_view, 11> kNewOptions{
+    "--labels",  "--max-unreadable", "--arch", "--cross-layers", "--cross-rank",    "--layer-norm",
+    "--dropout", "--precision",      "--sync", "--sync-overlap", "--momentum-scale"};
 
 // The value that a run had, also where its checkpoint is older than the option.
 nlohmann::json saved_value(const nlohmann::json& json, const char* name) {
