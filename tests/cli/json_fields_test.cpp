@@ -104,6 +104,12 @@ TEST_F(JsonFields, OfBench) {
                 section("bench dense"));
 }
 
+TEST_F(JsonFields, OfBenchSync) {
+  expect_fields(line_of({"bench", "sync", "--tables", "2", "--rows", "500", "--dim", "8", "--batch",
+                         "16", "--threads", "1", "--syncs", "2"}),
+                section("bench sync"));
+}
+
 TEST_F(JsonFields, OfServeBench) {
   const std::vector<std::string> made_up{"serve-bench", "--table",   "2x100x8", "--batch",
                                          "8",           "--threads", "2"};

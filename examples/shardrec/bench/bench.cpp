@@ -1,5 +1,5 @@
-// bench lookup: tables on one rank. bench step: the same tables sharded over ranks. bench dense: see
-// dense_bench.h. One line of JSON, or with --serve one per round that the input asks for, or with --text a table.
+// bench lookup: tables on one rank. bench step: the same tables sharded over ranks. bench dense, bench sync: see
+// dense_bench.h, sync_bench.h. One line of JSON, or with --serve one per round that the input asks for, or with --text a table.
 #include <optional>
 
 #include "bench/bench_report.h"
@@ -10,6 +10,7 @@
 #include "bench/dense_bench.h"
 #include "bench/device_calls.h"
 #include "bench/rank_times.h"
+#include "bench/sync_bench.h"
 #include "command/commands.h"
 #include "command/option_texts.h"
 #include "launch/devices.h"
@@ -239,8 +240,10 @@ Run add_bench(CLI::App& app) {
           "lets it expect")
       ->capture_default_str();
   const DenseBench dense = add_dense_bench(*command);
-  return [options, dense, step] {
+  const SyncBench sync = add_sync_bench(*command);
+  return [options, dense, sync, step] {
     if (dense.command->parsed()) return dense.run();
+    if (sync.command->parsed()) return sync.run();
     if (step->parsed()) options->name = "bench step";
     return bench(*options);
   };
