@@ -19,7 +19,7 @@ struct Outcome {
   bool failed = false;  // did an allocation?
 };
 
-shardrec_status train(shardrec_comm* comm, shardrec_fsdp*& fsdp) {
+shardrec_status train_sharded(shardrec_comm* comm, shardrec_fsdp*& fsdp) {
   shardrec_status status = SHARDREC_OK;
   const auto done = [&status](shardrec_status its) {
     status = its;
@@ -65,7 +65,7 @@ std::array<Outcome, 2> train_with(int64_t k, Shortage shortage) {
       shardrec_fsdp* fsdp = nullptr;
       EXPECT_EQ(shardrec_comm_create_local(group, rank, nullptr, &comm), SHARDREC_OK);
       if (rank == 1) fail_allocation(k, shortage);
-      own.status = train(comm, fsdp);
+      own.status = train_sharded(comm, fsdp);
       if (rank == 1) own.failed = end_shortage();
       own.sentence = shardrec_last_error();
       // Where this rank cannot go on, the other one must not wait for it.
