@@ -62,7 +62,6 @@ void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation
   make_room_for_numbers(pieces);
   for (const embedding::StoredPiece& piece : pieces) add_to_block(piece, operation.name);
   average_block(operation.name);
-  blocks_.backend().wait();
   for (size_t s = 0; s < collection_->shards().size(); ++s) {
     collection_->counters().rows_synced.fetch_add(averaged_rows(s), std::memory_order_relaxed);
   }
@@ -130,8 +129,8 @@ void ReplicaMeans::average_block(const char* operation) {
   std::byte* const means = means_.resize(bytes_of(elements_));
   blocks_.average(operation, means);
   write_back(means);
-  // Operations read the numbers, which the next block overwrites.
-  if (listed_ != 0) blocks_.backend().wait();
+  // Operations read the numbers and the means, which the next block overwrites.
+  blocks_.backend().wait();
   block_.clear();
   elements_ = 0;
   listed_ = 0;
