@@ -36,12 +36,13 @@ std::vector<MeasuredSyncs> measure(Comm& comm, int64_t syncs, const Sync& sync) 
   return gathered(comm, own);
 }
 
-// As many as take at least as long as a blocking sync.
+// As many as take about twice as long as a blocking sync: steps are not equally long.
 int64_t steps_meanwhile(const std::vector<MeasuredSyncs>& blocking) {
   const auto milliseconds = [&](double SyncTimes::* of) {
     return median(slowest_milliseconds(blocking, [of](const SyncTimes& sync) { return sync.*of; }));
   };
-  const double steps = std::ceil(milliseconds(&SyncTimes::wait) / milliseconds(&SyncTimes::step));
+  const double steps =
+      std::ceil(2 * milliseconds(&SyncTimes::wait) / milliseconds(&SyncTimes::step));
   return std::clamp<int64_t>(static_cast<int64_t>(steps) + 1, 1, 100000);
 }
 
