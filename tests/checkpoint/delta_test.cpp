@@ -49,36 +49,6 @@ Values values_of(Trained& trained) {
   return all;
 }
 
-struct DeltaWorld {
-  int ranks;
-  int group;  // others than ranks: on a mesh
-  shardrec_sharding sharding;
-  shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
-};
-
-std::vector<DeltaWorld> delta_worlds() {
-  std::vector<DeltaWorld> all;
-  for (const int ranks : {1, 3}) {
-    for (int kind = SHARDREC_SHARDING_TABLE_WISE; kind <= SHARDREC_SHARDING_MIXED; ++kind) {
-      all.push_back({ranks, ranks, static_cast<shardrec_sharding>(kind)});
-    }
-  }
-  all.push_back({2, 2, SHARDREC_SHARDING_DATA_PARALLEL, SHARDREC_REPLICATION_ROWS});
-  all.push_back({4, 2, SHARDREC_SHARDING_COLUMN_WISE});
-  return all;
-}
-
-// Runs body(trained, comm) on the ranks of a world.
-template <class Body>
-void on_ranks(const DeltaWorld& world, const Body& body) {
-  run(world.ranks, [&](Comm& comm, int) {
-    std::optional<shardrec::Mesh> mesh;
-    if (world.group != world.ranks) mesh.emplace(comm, world.group);
-    Trained trained(comm, mesh ? &*mesh : nullptr, world.sharding, world.group, world.replication);
-    body(trained, comm);
-  });
-}
-
 // Steps and writes, as many as `random` says; a sync behind them.
 void train_some(Trained& trained, int64_t& number, std::mt19937& random) {
   for (uint32_t i = random() % 4; i > 0; --i, ++number) {
@@ -91,7 +61,7 @@ void train_some(Trained& trained, int64_t& number, std::mt19937& random) {
   trained.tables->sync_replicas();
 }
 
-class Deltas : public ::testing::TestWithParam<DeltaWorld> {
+class Deltas : public ::testing::TestWithParam<TrainedWorld> {
  protected:
   // Commits `commits` steps, the first one of which is whole; what was in each.
   std::map<int64_t, Values> commit_some(int64_t commits, uint32_t seed) const {
@@ -114,7 +84,7 @@ class Deltas : public ::testing::TestWithParam<DeltaWorld> {
   }
 
   // Loads a step into tables of another world; what is in them.
-  Values load(const DeltaWorld& world, int64_t step) const {
+  Values load(const TrainedWorld& world, int64_t step) const {
     Values loaded;
     std::mutex mutex;
     on_ranks(world, [&](Trained& trained, Comm& comm) {
@@ -136,13 +106,13 @@ class Deltas : public ::testing::TestWithParam<DeltaWorld> {
 
 TEST_P(Deltas, AndTheirBaseAreTheWholeCheckpointOfEachStep) {
   const auto committed = commit_some(7, 5);
-  const std::vector<DeltaWorld> worlds = {{1, 1, SHARDREC_SHARDING_TABLE_WISE},
-                                          {2, 2, SHARDREC_SHARDING_ROW_WISE},
-                                          {3, 3, SHARDREC_SHARDING_COLUMN_WISE},
-                                          {4, 2, SHARDREC_SHARDING_GRID},
-                                          {2, 2, SHARDREC_SHARDING_DATA_PARALLEL}};
+  const std::vector<TrainedWorld> worlds = {{1, 1, SHARDREC_SHARDING_TABLE_WISE},
+                                            {2, 2, SHARDREC_SHARDING_ROW_WISE},
+                                            {3, 3, SHARDREC_SHARDING_COLUMN_WISE},
+                                            {4, 2, SHARDREC_SHARDING_GRID},
+                                            {2, 2, SHARDREC_SHARDING_DATA_PARALLEL}};
   for (const auto& [step, values] : committed) {
-    const DeltaWorld& world = worlds[static_cast<size_t>(step) % worlds.size()];
+    const TrainedWorld& world = worlds[static_cast<size_t>(step) % worlds.size()];
     EXPECT_EQ(load(world, step), values) << "step " << step;
   }
   EXPECT_EQ(load(GetParam(), 6), committed.at(6));
@@ -182,17 +152,13 @@ TEST_P(Deltas, HoldTheRowsThatHaveChanged) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Deltas, ::testing::ValuesIn(delta_worlds()),
-                         [](const ::testing::TestParamInfo<DeltaWorld>& given) {
-                           const DeltaWorld& world = given.param;
-                           return std::to_string(world.ranks) + "in" + std::to_string(world.group) +
-                                  "Kind" + std::to_string(static_cast<int>(world.sharding));
-                         });
+INSTANTIATE_TEST_SUITE_P(Kinds, Deltas, ::testing::ValuesIn(trained_worlds()),
+                         [](const auto& given) { return given.param.name(); });
 
 // One rank, or two, with a root of its own.
 class DeltaRoot : public ::testing::Test {
  protected:
-  static constexpr DeltaWorld kAlone{1, 1, SHARDREC_SHARDING_MIXED};
+  static constexpr TrainedWorld kAlone{1, 1, SHARDREC_SHARDING_MIXED};
 
   static shardrec_status status_of(const auto& call, std::string* sentence = nullptr) {
     try {

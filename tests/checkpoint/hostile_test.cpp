@@ -1,7 +1,5 @@
 // Files that claim to be large cost no more than what is really in them.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,33 +7,10 @@
 #include "checkpoint/store/store.h"
 #include "checkpoint/world.h"
 #include "core/hash.h"
+#include "support/address_space.h"
 
 namespace shardrec::checkpoint {
 namespace {
-
-// Lets this process take `bytes` more of address space than it has. A sanitizer's shadow memory does
-// not fit; there the test looks at the status only.
-class AddressSpace {
- public:
-  explicit AddressSpace(uint64_t bytes) {
-    if (SHARDREC_SANITIZED) return;
-    ::getrlimit(RLIMIT_AS, &before_);
-    rlimit small = before_;
-    uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    small.rlim_cur = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) + bytes;
-    set_ = ::setrlimit(RLIMIT_AS, &small) == 0;
-  }
-  ~AddressSpace() {
-    if (set_) ::setrlimit(RLIMIT_AS, &before_);
-  }
-  AddressSpace(const AddressSpace&) = delete;
-  AddressSpace& operator=(const AddressSpace&) = delete;
-
- private:
-  rlimit before_{};
-  bool set_ = false;
-};
 
 class Hostile : public ::testing::Test {
  protected:
@@ -48,7 +23,7 @@ class Hostile : public ::testing::Test {
   static constexpr uint64_t kEnough = uint64_t{1000} << 20;
 
   void expect_corrupt(const std::string& part) const {
-    const AddressSpace limit(kEnough);
+    const test::AddressSpace limit(kEnough);
     const Loaded loaded = load_all(model_, plan_, scratch_.path());
     expect_all(loaded.errors, SHARDREC_CORRUPT_DATA, part);
     EXPECT_EQ(loaded.changed, 0);

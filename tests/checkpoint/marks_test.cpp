@@ -19,44 +19,15 @@ namespace {
 
 using shardrec::Comm;
 
-struct MarkedWorld {
-  int ranks;
-  int group;  // others than ranks: on a mesh
-  shardrec_sharding sharding;
-  shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
-};
-
-std::vector<MarkedWorld> marked_worlds() {
-  std::vector<MarkedWorld> all;
-  for (const int ranks : {1, 3}) {
-    for (int kind = SHARDREC_SHARDING_TABLE_WISE; kind <= SHARDREC_SHARDING_MIXED; ++kind) {
-      all.push_back({ranks, ranks, static_cast<shardrec_sharding>(kind)});
-    }
-  }
-  for (const shardrec_replication way : {SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE}) {
-    all.push_back({2, 2, SHARDREC_SHARDING_DATA_PARALLEL, way});
-  }
-  all.push_back({4, 2, SHARDREC_SHARDING_COLUMN_WISE});
-  all.push_back({2, 1, SHARDREC_SHARDING_ROW_WISE});
-  return all;
-}
-
 // By table: the rows that something has changed on any rank.
 using RowSets = std::vector<std::set<int64_t>>;
 
-class Marks : public ::testing::TestWithParam<MarkedWorld> {
+class Marks : public ::testing::TestWithParam<TrainedWorld> {
  protected:
   // body(trained, comm), on all ranks.
   template <class Body>
   static void on_ranks(const Body& body) {
-    const MarkedWorld& world = GetParam();
-    run(world.ranks, [&](Comm& comm, int) {
-      std::optional<shardrec::Mesh> mesh;
-      if (world.group != world.ranks) mesh.emplace(comm, world.group);
-      Trained trained(comm, mesh ? &*mesh : nullptr, world.sharding, world.group,
-                      world.replication);
-      body(trained, comm);
-    });
+    shardrec_test::on_ranks(GetParam(), body);
   }
 
   static void note(RowSets& sets, int table, const std::vector<int64_t>& rows) {
@@ -181,13 +152,8 @@ TEST_P(Marks, HaveAllRowsAfterALoad) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Marks, ::testing::ValuesIn(marked_worlds()),
-                         [](const ::testing::TestParamInfo<MarkedWorld>& given) {
-                           const MarkedWorld& world = given.param;
-                           return std::to_string(world.ranks) + "in" + std::to_string(world.group) +
-                                  "Kind" + std::to_string(static_cast<int>(world.sharding)) +
-                                  "Way" + std::to_string(static_cast<int>(world.replication));
-                         });
+INSTANTIATE_TEST_SUITE_P(Kinds, Marks, ::testing::ValuesIn(trained_worlds()),
+                         [](const auto& given) { return given.param.name(); });
 
 TEST(MarksOfACollection, AreRefusedBeyondEightAndWhenUnknown) {
   run(1, [](Comm& comm, int) {

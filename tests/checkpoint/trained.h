@@ -134,4 +134,44 @@ class Trained {
   int rank_;
 };
 
+// Ranks on which such tables are trained.
+struct TrainedWorld {
+  int ranks;
+  int group;  // others than ranks: on a mesh
+  shardrec_sharding sharding;
+  shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
+
+  std::string name() const {
+    return std::to_string(ranks) + "in" + std::to_string(group) + "Kind" +
+           std::to_string(static_cast<int>(sharding)) + "Way" +
+           std::to_string(static_cast<int>(replication));
+  }
+};
+
+inline std::vector<TrainedWorld> trained_worlds() {
+  std::vector<TrainedWorld> all;
+  for (const int ranks : {1, 3}) {
+    for (int kind = SHARDREC_SHARDING_TABLE_WISE; kind <= SHARDREC_SHARDING_MIXED; ++kind) {
+      all.push_back({ranks, ranks, static_cast<shardrec_sharding>(kind)});
+    }
+  }
+  for (const shardrec_replication way : {SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE}) {
+    all.push_back({2, 2, SHARDREC_SHARDING_DATA_PARALLEL, way});
+  }
+  all.push_back({4, 2, SHARDREC_SHARDING_COLUMN_WISE});
+  all.push_back({2, 1, SHARDREC_SHARDING_ROW_WISE});
+  return all;
+}
+
+// Runs body(trained, comm) on the ranks of a world.
+template <class Body>
+inline void on_ranks(const TrainedWorld& world, const Body& body) {
+  run(world.ranks, [&](shardrec::Comm& comm, int) {
+    std::optional<shardrec::Mesh> mesh;
+    if (world.group != world.ranks) mesh.emplace(comm, world.group);
+    Trained trained(comm, mesh ? &*mesh : nullptr, world.sharding, world.group, world.replication);
+    body(trained, comm);
+  });
+}
+
 }  // namespace shardrec_test

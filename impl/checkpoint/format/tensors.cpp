@@ -84,6 +84,9 @@ void for_each_chunk(const BoxTensor& box,
   }
 }
 
+// Rows that a back end moves at once: their numbers travel, too.
+constexpr size_t kMostNumbers = compute::kMostTransferred / sizeof(int64_t);
+
 // take(rows), counted from the list's first, so many at once.
 template <class Take>
 void for_each_listed(const ChangedList& list, int64_t most, Take take) {
@@ -113,12 +116,16 @@ void for_each_chunk(const BoxTensor& box, const ChangedList& list,
         to += row_bytes;
       }
     } else {
-      const compute::RowTransfer transfer{
-          .from = {box.data, element, static_cast<size_t>(box.stride), rows.data()},
-          .to = {buffer.data(), element, static_cast<size_t>(width)},
-          .rows = std::ssize(rows),
-          .width = width};
-      box.backend->transfer().copy_to_host({&transfer, 1});
+      for (size_t at = 0; at < rows.size(); at += kMostNumbers) {
+        const auto some = rows.subspan(at, std::min(kMostNumbers, rows.size() - at));
+        const compute::RowTransfer transfer{
+            .from = {box.data, element, static_cast<size_t>(box.stride), some.data()},
+            .to = {buffer.data() + at * static_cast<size_t>(row_bytes), element,
+                   static_cast<size_t>(width)},
+            .rows = std::ssize(some),
+            .width = width};
+        box.backend->transfer().copy_to_host({&transfer, 1});
+      }
     }
     take(buffer);
   });
@@ -146,12 +153,16 @@ void write_listed_cells(const BoxTensor& box, std::span<const int64_t> numbers, 
     return;
   }
   const compute::Element element = compute::element_of(box.layout.dtype);
-  const compute::RowTransfer transfer{
-      .from = {from, element, static_cast<size_t>(from_stride / bytes)},
-      .to = {to, element, static_cast<size_t>(box.stride), numbers.data()},
-      .rows = std::ssize(numbers),
-      .width = width};
-  box.backend->transfer().copy_from_host({&transfer, 1});
+  for (size_t at = 0; at < numbers.size(); at += kMostNumbers) {
+    const auto some = numbers.subspan(at, std::min(kMostNumbers, numbers.size() - at));
+    const compute::RowTransfer transfer{
+        .from = {from + static_cast<int64_t>(at) * from_stride, element,
+                 static_cast<size_t>(from_stride / bytes)},
+        .to = {to, element, static_cast<size_t>(box.stride), some.data()},
+        .rows = std::ssize(some),
+        .width = width};
+    box.backend->transfer().copy_from_host({&transfer, 1});
+  }
 }
 
 void write_cells(const BoxTensor& box, const plan::Rectangle& cells, const std::byte* from,

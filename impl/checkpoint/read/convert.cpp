@@ -37,42 +37,57 @@ int64_t beyond_float16(std::span<const std::byte> elements, shardrec_dtype dtype
   return beyond;
 }
 
+const std::byte* Converter::converted(const BoxTensor& box, const Source& from, int64_t rows,
+                                      int64_t cols) {
+  compute::TransferOperations& host = box.converter->transfer();
+  const compute::Element wanted = compute::element_of(box.layout.dtype);
+  const auto columns = static_cast<size_t>(cols);
+  const auto count = static_cast<size_t>(rows * cols);
+  const std::span<float> floats = floats_.resize_as<float>(count).first(count);
+  const compute::RowTransfer widen{
+      .from = {from.data, compute::element_of(from.dtype),
+               static_cast<size_t>(from.stride) / core::dtype_size(from.dtype)},
+      .to = {floats.data(), compute::Element::kFloat32, columns},
+      .rows = rows,
+      .width = cols};
+  host.convert_on_host({&widen, 1});
+  if (wanted == compute::Element::kFloat32) return std::as_bytes(floats).data();
+  if (wanted == compute::Element::kFloat16) {
+    std::ranges::transform(floats, floats.begin(), compute::math::within_float16);
+  }
+  std::byte* const halves = halves_.resize(count * compute::element_bytes(wanted));
+  const compute::RowTransfer narrow{.from = {floats.data(), compute::Element::kFloat32, columns},
+                                    .to = {halves, wanted, columns},
+                                    .rows = rows,
+                                    .width = cols};
+  host.convert_on_host({&narrow, 1});
+  return halves;
+}
+
 void Converter::write_cells(const BoxTensor& box, const plan::Rectangle& cells,
                             const std::byte* from, int64_t from_stride, shardrec_dtype dtype) {
-  compute::TransferOperations& host = box.converter->transfer();
-  const compute::Element element = compute::element_of(dtype);
-  const compute::Element wanted = compute::element_of(box.layout.dtype);
-  const int64_t width = cells.cols;
-  const auto columns = static_cast<size_t>(width);
-  const auto stride = static_cast<size_t>(from_stride) / core::dtype_size(dtype);
   plan::Rectangle strip = cells;
-  const int64_t height = std::max<int64_t>(1, kAtOnce / width);
+  const int64_t height = std::max<int64_t>(1, kAtOnce / cells.cols);
   for (int64_t row = 0; row < cells.rows; row += height) {
     strip.row = cells.row + row;
     strip.rows = std::min(height, cells.rows - row);
-    const auto count = static_cast<size_t>(strip.rows * width);
-    const std::span<float> floats = floats_.resize_as<float>(count).first(count);
-    const compute::RowTransfer widen{.from = {from + row * from_stride, element, stride},
-                                     .to = {floats.data(), compute::Element::kFloat32, columns},
-                                     .rows = strip.rows,
-                                     .width = width};
-    host.convert_on_host({&widen, 1});
-    const void* converted = floats.data();
-    if (wanted != compute::Element::kFloat32) {
-      if (wanted == compute::Element::kFloat16) {
-        std::ranges::transform(floats, floats.begin(), compute::math::within_float16);
-      }
-      std::byte* const halves = halves_.resize(count * compute::element_bytes(wanted));
-      const compute::RowTransfer narrow{
-          .from = {floats.data(), compute::Element::kFloat32, columns},
-          .to = {halves, wanted, columns},
-          .rows = strip.rows,
-          .width = width};
-      host.convert_on_host({&narrow, 1});
-      converted = halves;
-    }
-    checkpoint::write_cells(box, strip, static_cast<const std::byte*>(converted),
-                            box.layout.row_bytes(width));
+    checkpoint::write_cells(
+        box, strip,
+        converted(box, {from + row * from_stride, from_stride, dtype}, strip.rows, cells.cols),
+        box.layout.row_bytes(cells.cols));
+  }
+}
+
+void Converter::write_listed_cells(const BoxTensor& box, std::span<const int64_t> numbers,
+                                   const Columns& columns, const Source& from) {
+  const auto height = static_cast<size_t>(std::max<int64_t>(1, kAtOnce / columns.cols));
+  for (size_t first = 0; first < numbers.size(); first += height) {
+    const auto strip = numbers.subspan(first, std::min(height, numbers.size() - first));
+    const Source source{from.data + static_cast<int64_t>(first) * from.stride, from.stride,
+                        from.dtype};
+    checkpoint::write_listed_cells(box, strip, columns.col, columns.cols,
+                                   converted(box, source, std::ssize(strip), columns.cols),
+                                   box.layout.row_bytes(columns.cols));
   }
 }
 

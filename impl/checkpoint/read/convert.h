@@ -33,8 +33,23 @@ class Converter {
   // has a converter. Throws OUT_OF_MEMORY.
   void write_cells(const BoxTensor& box, const plan::Rectangle& cells, const std::byte* from,
                    int64_t from_stride, shardrec_dtype dtype);
+  // The same as write_listed_cells(), a strip of rows at once.
+  struct Columns {
+    int64_t col = 0;
+    int64_t cols = 0;
+  };
+  struct Source {
+    const std::byte* data = nullptr;
+    int64_t stride = 0;  // bytes
+    shardrec_dtype dtype = SHARDREC_FLOAT32;
+  };
+  void write_listed_cells(const BoxTensor& box, std::span<const int64_t> numbers,
+                          const Columns& columns, const Source& from);
 
  private:
+  // [rows, cols] elements of the box's dtype, one row behind the other; valid until the next call.
+  const std::byte* converted(const BoxTensor& box, const Source& from, int64_t rows, int64_t cols);
+
   compute::Buffer floats_{compute::cpu_memory()};
   compute::Buffer halves_{compute::cpu_memory()};
 };

@@ -66,15 +66,18 @@ void Files::check_share(int rank, int size) {
   for (size_t f = static_cast<size_t>(rank); f < files_.size(); f += static_cast<size_t>(size)) {
     open(static_cast<int32_t>(f));
   }
+  close();
+}
+
+void Files::close() noexcept {
+  for (File& file : files_) file = {};
 }
 
 Files::File& Files::open(int32_t index) {
   File& file = files_[static_cast<size_t>(index)];
   if (file.file != nullptr) return file;
   // Only the one in use stays open: a checkpoint may have more files than a process descriptors.
-  for (File& other : files_) {
-    if (other.file != nullptr) other = {};
-  }
+  close();
   const ManifestFile& about = opened_.manifest.files[static_cast<size_t>(index)];
   const std::string path = core::join_path(opened_.directory, about.name);
   // A file that the manifest lists and that is not there is damage, not a missing checkpoint.

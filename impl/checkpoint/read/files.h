@@ -18,8 +18,11 @@ class Files {
   // Fills `out` from the bytes of a tensor, `begin` bytes behind its first one.
   void read(const Stored& stored, int64_t begin, std::span<std::byte> out);
 
-  // Opens and checks this rank's share of all files.
+  // Opens and checks this rank's share of all files, and closes them again.
   void check_share(int rank, int size);
+  // Closes what is open; a later read opens it again. Of many checkpoints that are read one after the other, as the
+  // deltas of a chain are, only one need have a file open.
+  void close() noexcept;
 
   std::string path_of(const Stored& stored) const;
 

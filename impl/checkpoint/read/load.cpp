@@ -340,6 +340,7 @@ void verify(const Group& group, const Opened& opened, Control* control, Environm
     for (auto& [one, files] : all) {
       files.check_share(group.rank, group.size);
       verify_tables(group, *one, files, control);
+      files.close();
     }
     if (group.rank != 0) return;
     Files& files = all.back().second;

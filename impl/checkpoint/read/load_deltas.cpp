@@ -82,6 +82,8 @@ void DeltaLoader::run() {
                             write(tensor, rows, bytes);
                           });
   }
+  lists_.forget();
+  files_.close();
 }
 
 void DeltaLoader::write(const ManifestTensor& tensor, std::span<const int64_t> rows,
@@ -104,16 +106,13 @@ void DeltaLoader::write(const ManifestTensor& tensor, std::span<const int64_t> r
     const std::byte* const from =
         bytes.data() + (first - rows.begin()) * row_bytes +
         (tensor.layout.by_row ? 0 : (cells.col - tensor.cells.col) * tensor.layout.element_bytes());
+    numbers_.assign(first, last);
+    for (int64_t& row : numbers_) row -= box.cells.row;
     if (box.layout.dtype == tensor.layout.dtype) {
-      numbers_.assign(first, last);
-      for (int64_t& row : numbers_) row -= box.cells.row;
       write_listed_cells(box, numbers_, cells.col, cells.cols, from, row_bytes);
-      continue;
-    }
-    const std::byte* at = from;
-    for (auto row = first; row != last; ++row, at += row_bytes) {
-      converter_.write_cells(box, {*row, 1, cells.col, cells.cols}, at, row_bytes,
-                             tensor.layout.dtype);
+    } else {
+      converter_.write_listed_cells(box, numbers_, {.col = cells.col, .cols = cells.cols},
+                                    {from, row_bytes, tensor.layout.dtype});
     }
   }
 }

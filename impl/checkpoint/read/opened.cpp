@@ -32,12 +32,25 @@ Opened open_one(const std::string& directory, Environment& environment) {
   return opened;
 }
 
-// The directory of checkpoints that has this one.
-std::string root_of(std::string directory) {
+// The directory that a path names as the one above.
+std::string above(std::string directory) {
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   const size_t slash = directory.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : directory.substr(0, slash);
+}
+
+// The directory of checkpoints that has this delta: the one that its path names where its base is there, else the one
+// that the file system knows, as for a path that ends in "." or in a link.
+std::string root_of(const Opened& delta, Environment& environment) {
+  const ManifestBase& base = *delta.manifest.base;
+  const std::string named = above(delta.directory);
+  const std::string path = join_path(join_path(named, base.directory), kManifestName);
+  if (environment.exists(path) && manifest_checksum(core::read_text_file(
+                                      environment, path, kMostManifestBytes)) == base.checksum) {
+    return named;
+  }
+  return join_path(delta.directory, "..");
 }
 
 // A learning rate and a frozen flag may be others.
@@ -69,9 +82,9 @@ void check_base(const Opened& delta, const Opened& found) {
        {.value = base.step, .path = found.directory});
 }
 
-Opened open_base(const Opened& delta, Environment& environment) {
+Opened open_base(const std::string& root, const Opened& delta, Environment& environment) {
   const ManifestBase& base = *delta.manifest.base;
-  const std::string directory = join_path(root_of(delta.directory), base.directory);
+  const std::string directory = join_path(root, base.directory);
   try {
     return open_one(directory, environment);
   } catch (const core::Error& error) {
@@ -98,9 +111,11 @@ std::vector<const Opened*> Opened::deltas() const {
 Opened open_directory(const std::string& directory, Environment& environment) {
   std::vector<Opened> chain;
   chain.push_back(open_one(directory, environment));
+  std::string root;  // of all
+  if (chain.back().manifest.base) root = root_of(chain.back(), environment);
   // Each has one delta less than the one before: the chain ends.
   while (chain.back().manifest.base) {
-    Opened found = open_base(chain.back(), environment);
+    Opened found = open_base(root, chain.back(), environment);
     check_base(chain.back(), found);
     chain.push_back(std::move(found));
   }

@@ -10,6 +10,8 @@ namespace shardrec::checkpoint {
 std::span<const int64_t> RowLists::read(int32_t list) {
   if (const auto found = in_memory_.find(list); found != in_memory_.end()) return found->second;
   const ManifestList& about = delta_.manifest.lists[static_cast<size_t>(list)];
+  files_.read(about.stored, 0,
+              {});  // its file has the size that the manifest says: memory in proportion to it
   std::vector<int64_t> rows(static_cast<size_t>(about.count));
   const auto height = static_cast<size_t>(rows_per_chunk(kRowNumberBytes));
   for (size_t number = 0; number < about.checksums.size(); ++number) {
