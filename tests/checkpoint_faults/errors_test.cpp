@@ -60,6 +60,13 @@ TEST(ADiskThatFails, InALoadOfProcesses) {
   expect_kept("loads", {4, 4}, Ranks::kProcesses, {Fault::kIoError}, {0, 3}, 5);
 }
 
+TEST(ADiskThatFails, InALoadOfDeltasOfThreads) {
+  expect_kept("chains", {2, 2}, Ranks::kThreads, kReading, {0}, 5);
+}
+TEST(ADiskThatFails, InALoadOfDeltasOfProcesses) {
+  expect_kept("chains", {4, 4}, Ranks::kProcesses, {Fault::kIoError}, {0, 3}, 9);
+}
+
 TEST(DISABLED_ADiskThatFails, InACommitOfThreads) {
   expect_kept("commits", {2, 2}, Ranks::kThreads, kWriting, {0});
 }

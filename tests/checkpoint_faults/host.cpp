@@ -15,6 +15,7 @@
 //            promised.
 //   deltas   the same with commits two of three of which are deltas.
 //   loads    the same for loading.
+//   chains   the same for loading the second delta behind a whole checkpoint.
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -160,6 +161,15 @@ void commit_at_each_call(Comm& comm, const Work& work) {
 void load_at_each_call(Comm& comm, const Work& work) {
   Training training(comm, work.shape, work.root, work.keep);
   if (!training.resume()) broken(work, 0, "there is no checkpoint to load");
+  if (work.name == "chains") {
+    for (int i = 0; i < 3; ++i) {  // the first one is whole
+      training.train();
+      training.commit_delta();
+    }
+    const int64_t step = training.steps();
+    training.train();
+    if (!training.resume() || training.steps() != step) broken(work, 0, "a delta is not loaded");
+  }
   const uint64_t saved = training.digest();
   bool refused = false;
   for (long at = 1;; at += work.at) {
@@ -190,7 +200,7 @@ int run(Comm& comm, const Work& work) {
     return commit_once(comm, work);
   if (work.name == "commits" || work.name == "deltas") {
     commit_at_each_call(comm, work);
-  } else if (work.name == "loads") {
+  } else if (work.name == "loads" || work.name == "chains") {
     load_at_each_call(comm, work);
   } else {
     throw std::invalid_argument("no work " + work.name);
