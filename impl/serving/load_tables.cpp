@@ -17,10 +17,6 @@ namespace {
 
 using checkpoint::ManifestTensor;
 
-bool is_weights(const ManifestTensor& tensor, int32_t collection) {
-  return tensor.collection == collection && tensor.part == checkpoint::TablePart::kWeights;
-}
-
 class TableReader {
  public:
   TableReader(const checkpoint::Opened& opened, core::Control* control,
@@ -195,7 +191,7 @@ checkpoint::MatchedCollection match_own(const checkpoint::Opened& opened, int32_
 int64_t bytes_of_tables(const checkpoint::Opened& opened, int32_t collection) {
   int64_t bytes = bytes_of_changes(opened.deltas(), collection);
   for (const ManifestTensor& tensor : opened.whole().manifest.tensors) {
-    if (is_weights(tensor, collection)) bytes += bytes_of(tensor);
+    if (is_served(tensor, collection)) bytes += bytes_of(tensor);
   }
   return bytes;
 }
@@ -209,11 +205,13 @@ std::optional<std::vector<ServedTable>> stage_tables(
   std::vector<ServedTable> tables = now;
   for (size_t t = 0; t < tables.size(); ++t) {
     const int32_t saved = matched.tables[t].saved;
-    if (now[t].memory == nullptr && changes.changes(saved)) return std::nullopt;
-    const auto staged = changes.stage(saved, model.tables[t], now[t]);
-    if (!staged.complete) return std::nullopt;
-    tables[t].staged = staged.rows;
+    tables[t].staged = nullptr;
     tables[t].out_of_range = model.tables[t].out_of_range;
+    if (!changes.changes(saved)) continue;
+    if (now[t].memory == nullptr) return std::nullopt;
+    DeltaReader::Changed changed = changes.changed(saved, model.tables[t], now[t].coded);
+    if (!changed.whole) return std::nullopt;
+    tables[t].staged = changes.stage(saved, model.tables[t], now[t], std::move(changed));
   }
   return tables;
 }
@@ -232,19 +230,21 @@ std::vector<ServedTable> load_tables(const checkpoint::Opened& opened, int32_t c
     const int32_t saved = matched.tables[t].saved;
     std::vector<const ManifestTensor*> boxes;
     for (const ManifestTensor& tensor : whole.manifest.tensors) {
-      if (is_weights(tensor, collection) && tensor.table == saved) boxes.push_back(&tensor);
+      if (is_served(tensor, collection) && tensor.table == saved) boxes.push_back(&tensor);
     }
-    if (kind == SHARDREC_SERVED_TABLES_MAPPED && !changes.changes(saved)) {
-      tables.push_back(reader.mapped(table, boxes));
+    const bool coded = kind == SHARDREC_SERVED_TABLES_INT8;
+    if (!changes.changes(saved)) {
+      tables.push_back(kind == SHARDREC_SERVED_TABLES_MAPPED ? reader.mapped(table, boxes)
+                       : coded                               ? reader.coded(table, boxes)
+                                                             : reader.in_memory(table, boxes));
       continue;
     }
-    if (kind == SHARDREC_SERVED_TABLES_INT8 && !changes.changes(saved)) {
-      tables.push_back(reader.coded(table, boxes));
-      continue;
-    }
-    ServedTable& served = tables.emplace_back(reader.in_memory(table, boxes));
-    if (const auto staged = changes.stage(saved, table, served).rows) staged->write_to(served);
-    if (kind == SHARDREC_SERVED_TABLES_INT8) served = TableReader::coded(table, served);
+    DeltaReader::Changed changed = changes.changed(saved, table, coded);
+    const bool rows_whole = changed.whole;
+    ServedTable& served = tables.emplace_back(coded && rows_whole ? reader.coded(table, boxes)
+                                                                  : reader.in_memory(table, boxes));
+    changes.stage(saved, table, served, std::move(changed))->write_to(served);
+    if (coded && !rows_whole) served = TableReader::coded(table, served);
   }
   return tables;
 }

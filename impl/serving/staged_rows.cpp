@@ -15,10 +15,6 @@ namespace {
 
 using checkpoint::ManifestTensor;
 
-bool is_served(const ManifestTensor& tensor, int32_t collection) {
-  return tensor.collection == collection && tensor.part == checkpoint::TablePart::kWeights;
-}
-
 }  // namespace
 
 StagedRows::StagedRows(std::vector<compute::RowWord> bits, size_t row_bytes)
@@ -48,6 +44,11 @@ struct DeltaReader::Delta {
     const auto found = tensors.find(saved);
     return found == tensors.end() ? std::span<const ManifestTensor* const>() : found->second;
   }
+  // Neither the lists of many deltas nor their files are held at once.
+  void let_go() noexcept {
+    lists.forget();
+    files.close();
+  }
 
   std::map<int32_t, std::vector<const ManifestTensor*>> tensors;  // weights, by table
   checkpoint::Files files;
@@ -70,24 +71,27 @@ bool DeltaReader::changes(int32_t saved) const {
   });
 }
 
-std::vector<compute::RowWord> DeltaReader::changed_bits(int32_t saved, int64_t rows) {
-  std::vector<compute::RowWord> bits(compute::row_words(rows));
-  for (const std::unique_ptr<Delta>& delta : deltas_) {
-    for (const ManifestTensor* const tensor : delta->of(saved)) {
-      const std::span<const int64_t> list = delta->lists.read(tensor->listed->list);
-      compute::set_row_bits(bits.data(), list.data(), std::ssize(list));
-    }
-  }
-  return bits;
-}
-
-bool DeltaReader::read_rows(int32_t saved, const StagedRows& to, size_t element_bytes,
-                            const plan::Table& table) {
-  bool complete = true;
-  std::vector<compute::RowWord> rows_there(compute::row_words(table.rows));
+DeltaReader::Changed DeltaReader::changed(int32_t saved, const plan::Table& table, bool coded) {
+  Changed changed{.bits = std::vector<compute::RowWord>(compute::row_words(table.rows))};
+  std::vector<compute::RowWord> here(coded ? changed.bits.size() : 0);
   for (const std::unique_ptr<Delta>& delta : deltas_) {
     int64_t elements = 0;
-    std::ranges::fill(rows_there, compute::RowWord{0});
+    std::ranges::fill(here, compute::RowWord{0});
+    for (const ManifestTensor* const tensor : delta->of(saved)) {
+      const std::span<const int64_t> list = delta->lists.read(tensor->listed->list);
+      compute::set_row_bits(changed.bits.data(), list.data(), std::ssize(list));
+      if (coded) compute::set_row_bits(here.data(), list.data(), std::ssize(list));
+      elements += std::ssize(list) * tensor->cells.cols;
+    }
+    delta->let_go();
+    // Boxes do not overlap: rows are whole where they have as many elements as whole rows do.
+    if (coded && elements != compute::count_row_bits(here) * table.dim) changed.whole = false;
+  }
+  return changed;
+}
+
+void DeltaReader::read_rows(int32_t saved, const StagedRows& to, size_t element_bytes) {
+  for (const std::unique_ptr<Delta>& delta : deltas_) {
     for (const ManifestTensor* const tensor : delta->of(saved)) {
       const auto bytes = static_cast<size_t>(tensor->cells.cols) * element_bytes;
       const size_t before = static_cast<size_t>(tensor->cells.col) * element_bytes;
@@ -98,37 +102,31 @@ bool DeltaReader::read_rows(int32_t saved, const StagedRows& to, size_t element_
               std::memcpy(to.at(row) + before, from, bytes);
               from += bytes;
             }
-            elements += std::ssize(rows) * tensor->cells.cols;
-            compute::set_row_bits(rows_there.data(), rows.data(), std::ssize(rows));
           });
     }
-    delta->lists.forget();
-    // Boxes do not overlap: rows are whole where they have as many elements as whole rows do.
-    complete = complete && elements == compute::count_row_bits(rows_there) * table.dim;
+    delta->let_go();
   }
-  return complete;
 }
 
-DeltaReader::Staged DeltaReader::stage(int32_t saved, const plan::Table& table,
-                                       const ServedTable& now) {
-  if (!changes(saved)) return {};
+std::shared_ptr<const StagedRows> DeltaReader::stage(int32_t saved, const plan::Table& table,
+                                                     const ServedTable& now, Changed changed) {
   const size_t element_bytes = compute::element_bytes(now.element);
   const size_t row_bytes = static_cast<size_t>(table.dim) * element_bytes;
-  auto elements = std::make_shared<StagedRows>(changed_bits(saved, table.rows), row_bytes);
+  auto elements = std::make_shared<StagedRows>(std::move(changed.bits), row_bytes);
   if (!now.coded) {
     // Columns that no delta has stay as they are.
     elements->for_each([&](int64_t row) {
       std::memcpy(elements->at(row), now.memory->data + static_cast<size_t>(row) * row_bytes,
                   row_bytes);
     });
-    (void)read_rows(saved, *elements, element_bytes, table);
-    return {.rows = std::move(elements)};
+    read_rows(saved, *elements, element_bytes);
+    return elements;
   }
-  if (!read_rows(saved, *elements, element_bytes, table)) return {.complete = false};
+  read_rows(saved, *elements, element_bytes);
   RowEncoder encoder(table);
   auto codes = std::make_shared<StagedRows>(elements->bits(), encoder.row_bytes());
   elements->for_each([&](int64_t row) { encoder.encode(elements->at(row), row, codes->at(row)); });
-  return {.rows = std::move(codes)};
+  return codes;
 }
 
 int64_t bytes_of_changes(std::span<const checkpoint::Opened* const> deltas, int32_t collection) {
@@ -141,7 +139,7 @@ int64_t bytes_of_changes(std::span<const checkpoint::Opened* const> deltas, int3
       lists.insert(tensor.listed->list);
     }
     for (const int32_t list : lists) {
-      bytes += bytes_of(delta->manifest.lists[static_cast<size_t>(list)]);
+      bytes += 2 * bytes_of(delta->manifest.lists[static_cast<size_t>(list)]);
     }
   }
   return bytes;

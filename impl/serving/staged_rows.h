@@ -21,6 +21,11 @@
 
 namespace shardrec::serving {
 
+// Is it of the weights of a collection, which are what is served?
+inline bool is_served(const checkpoint::ManifestTensor& tensor, int32_t collection) noexcept {
+  return tensor.collection == collection && tensor.part == checkpoint::TablePart::kWeights;
+}
+
 class StagedRows {
  public:
   StagedRows(std::vector<compute::RowWord> bits, size_t row_bytes);
@@ -66,26 +71,27 @@ class DeltaReader {
 
   // Does any of them change a row of this table, by its number in the manifests?
   bool changes(int32_t saved) const;
-  // Its rows, in memory as those of `now` lie there: a table of one slice, of one range. Null: none has changed, or
-  // the table is coded and of some row not all columns are in a delta, as no training of one plan writes it.
-  struct Staged {
-    std::shared_ptr<const StagedRows> rows;
-    bool complete = true;  // else nothing was staged
+  // Which rows of it have changed. whole: has each delta all columns of its rows, as every training of one plan writes
+  // them? Looked at where rows are `coded`, else true.
+  struct Changed {
+    std::vector<compute::RowWord> bits;
+    bool whole = true;
   };
-  Staged stage(int32_t saved, const plan::Table& table, const ServedTable& now);
+  Changed changed(int32_t saved, const plan::Table& table, bool coded);
+  // These rows, in memory as those of `now` lie there: a table of one slice, of one range; where it is coded, rows that
+  // are whole. Reads the lists of changed() again, which does not keep them.
+  std::shared_ptr<const StagedRows> stage(int32_t saved, const plan::Table& table,
+                                          const ServedTable& now, Changed changed);
 
  private:
   struct Delta;
 
-  std::vector<compute::RowWord> changed_bits(int32_t saved, int64_t rows);
-  // Elements of the rows, in `to`; false: of some row columns are missing.
-  bool read_rows(int32_t saved, const StagedRows& to, size_t element_bytes,
-                 const plan::Table& table);
+  void read_rows(int32_t saved, const StagedRows& to, size_t element_bytes);
 
   std::vector<std::unique_ptr<Delta>> deltas_;
 };
 
-// Bytes that a reader reads of the weights of a collection, and of the lists of their rows.
+// Bytes that a reader reads of the weights of a collection, and twice of the lists of their rows.
 int64_t bytes_of_changes(std::span<const checkpoint::Opened* const> deltas, int32_t collection);
 
 }  // namespace shardrec::serving

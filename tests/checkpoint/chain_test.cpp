@@ -37,7 +37,7 @@ void commit_chain(const std::string& root, int64_t last) {
 
 TEST(ChainOfDeltas, IsLoadedAndVerifiedWithFewDescriptors) {
   const checkpoint::Scratch scratch;
-  commit_chain(scratch.path(), 60);
+  commit_chain(scratch.path(), 30);
   on_ranks({2, 2, SHARDREC_SHARDING_COLUMN_WISE}, [&](Trained& trained, Comm& comm) {
     Checkpoint handle(comm, scratch.path());
     handle.add("tables", *trained.tables);
@@ -51,7 +51,7 @@ TEST(ChainOfDeltas, IsLoadedAndVerifiedWithFewDescriptors) {
     handle.open();
     handle.verify();
     handle.load();
-    EXPECT_EQ(handle.info().step, 60);
+    EXPECT_EQ(handle.info().step, 30);
     comm.barrier();
   });
 }

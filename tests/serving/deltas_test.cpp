@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "serving/served.h"
+#include "support/address_space.h"
+#include "support/few_descriptors.h"
 
 namespace shardrec_test {
 namespace {
@@ -96,6 +98,48 @@ TEST(ScorerOfDeltas, ReadsTheRowsThatHaveChangedAlone) {
     const ServedBatch batch = random_batch(5, 60);
     EXPECT_TRUE(same_bytes(predict(scorer, batch), predict(last, batch))) << kind;
   }
+}
+
+// However long the chain is, of which each delta has files of its own.
+TEST(ScorerOfDeltas, AreReadWithFewDescriptors) {
+  Directory directory;
+  train(directory.path(), {.steps = steps_up_to(30), .samples = 1, .deltas = true});
+  const ServedBatch batch = random_batch(5, 60);
+  for (const char* kind : {"memory", "int8"}) {
+    Scorer scorer(directory.path(), 0, ScorerOptions().tables(kind));
+    const shardrec::test::FewDescriptors few(20);
+    ASSERT_TRUE(few.set());
+    EXPECT_EQ(scorer.refresh(), 30);
+    const Scorer late(directory.path(), -1, ScorerOptions().tables(kind));
+    EXPECT_TRUE(same_bytes(look_up(scorer, batch, 0), look_up(late, batch, 0))) << kind;
+  }
+}
+
+// A table that fits in memory in 8 bits is opened where it does not in its own dtype.
+TEST(ScorerOfDeltas, OfInt8AreReadWithoutAllRowsInTheirDtype) {
+  constexpr int64_t kRows = 600'000, kColumns = 64;  // 154 MB; 43 MB in 8 bits
+  Directory directory;
+  run(1, [&](shardrec::Comm& comm, int) {
+    shardrec::Model model;
+    model.add_feature(model.add_table("t", kRows, kColumns), "f");
+    shardrec::Collection tables(comm, model, make_plan(model, 1, SHARDREC_SHARDING_TABLE_WISE),
+                                shardrec::CollectionOptions().threads(1));
+    shardrec::Checkpoint checkpoint(comm, directory.path());
+    checkpoint.add("tables", tables);
+    for (int64_t step = 0; step < 2; ++step) {
+      std::vector<float> rows(static_cast<size_t>(3 * kColumns), 0.5F + static_cast<float>(step));
+      tables.write_range(0, SHARDREC_TABLE_WEIGHTS, 7, 3, {rows.data(), 3, kColumns});
+      EXPECT_EQ(checkpoint.commit_delta(step), step != 0);
+    }
+  });
+  const shardrec::test::AddressSpace few(uint64_t{100} << 20);
+  const Scorer scorer(directory.path(), -1, ScorerOptions().tables("int8"));
+  const std::vector<int64_t> values = {8};
+  const std::vector<int64_t> lengths = {1};
+  std::vector<float> out(static_cast<size_t>(kColumns));
+  scorer.lookup(0, {.batch_size = 1, .values = values, .lengths = lengths},
+                {out.data(), 1, kColumns});
+  EXPECT_EQ(out, std::vector<float>(out.size(), 1.5F));
 }
 
 // A delta that cannot be read changes nothing of what is served.
