@@ -82,7 +82,7 @@ struct Job {
   }
 };
 
-enum class Phase { kCommit, kBackground, kLoad, kLoadPartial };
+enum class Phase { kCommit, kBackground, kDelta, kLoad, kLoadPartial, kLoadOfDelta };
 
 std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
                                 const std::string& directory) {
@@ -91,9 +91,18 @@ std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
     Outcome& out = outcomes[static_cast<size_t>(rank)];
     Job job;
     job.make(comm, directory);
+    int32_t is_delta = 0;
+    if (phase == Phase::kLoadOfDelta) {
+      SR_OK(shardrec_checkpoint_commit_delta(job.checkpoint, 0, nullptr, &is_delta));  // whole
+    }
     job.fill(1);
     out.first = digest_of(job.tables);
-    SR_OK(shardrec_checkpoint_commit(job.checkpoint, 1, nullptr));
+    if (phase == Phase::kDelta || phase == Phase::kLoadOfDelta) {
+      SR_OK(shardrec_checkpoint_commit_delta(job.checkpoint, 1, nullptr, &is_delta));
+      EXPECT_EQ(is_delta, phase == Phase::kLoadOfDelta ? 1 : 0);
+    } else {
+      SR_OK(shardrec_checkpoint_commit(job.checkpoint, 1, nullptr));
+    }
     job.fill(2);
     out.second = digest_of(job.tables);
     const auto note = [&](const char* what, shardrec_status status) {
@@ -106,6 +115,8 @@ std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
     if (rank == 0) fail_allocation(k, shortage);
     if (phase == Phase::kCommit) {
       note("commit", shardrec_checkpoint_commit(job.checkpoint, 2, nullptr));
+    } else if (phase == Phase::kDelta) {
+      note("commit_delta", shardrec_checkpoint_commit_delta(job.checkpoint, 2, nullptr, &is_delta));
     } else if (phase == Phase::kBackground) {
       const shardrec_status begun = shardrec_checkpoint_commit_begin(job.checkpoint, 2, nullptr);
       note("commit_begin", begun);
@@ -116,7 +127,7 @@ std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
     } else {
       const shardrec_status opened = shardrec_checkpoint_open(job.checkpoint, 1);
       note("open", opened);
-      if (opened == SHARDREC_OK && phase == Phase::kLoad) {
+      if (opened == SHARDREC_OK && phase != Phase::kLoadPartial) {
         note("load", shardrec_checkpoint_load(job.checkpoint, nullptr));
       } else if (opened == SHARDREC_OK) {
         char* report = nullptr;
@@ -197,7 +208,8 @@ TEST_P(CheckpointShortage, LeavesACheckpointAndTablesOrRefusesThem) {
     const auto digests = newest(directory);
     EXPECT_TRUE((digests[0] == outcomes[0].first && digests[1] == outcomes[1].first) ||
                 (digests[0] == outcomes[0].second && digests[1] == outcomes[1].second));
-    const bool commits = phase == Phase::kCommit || phase == Phase::kBackground;
+    const bool commits =
+        phase == Phase::kCommit || phase == Phase::kBackground || phase == Phase::kDelta;
     if (commits && outcomes[0].calls.empty()) {
       EXPECT_EQ(digests[0], outcomes[0].second);
     }
@@ -211,6 +223,10 @@ INSTANTIATE_TEST_SUITE_P(Phases, CheckpointShortage,
                                            std::pair(Phase::kCommit, Shortage::kLasting),
                                            std::pair(Phase::kBackground, Shortage::kOnce),
                                            std::pair(Phase::kBackground, Shortage::kLasting),
+                                           std::pair(Phase::kDelta, Shortage::kOnce),
+                                           std::pair(Phase::kDelta, Shortage::kLasting),
+                                           std::pair(Phase::kLoadOfDelta, Shortage::kOnce),
+                                           std::pair(Phase::kLoadOfDelta, Shortage::kLasting),
                                            std::pair(Phase::kLoad, Shortage::kOnce),
                                            std::pair(Phase::kLoad, Shortage::kLasting),
                                            std::pair(Phase::kLoadPartial, Shortage::kOnce),
