@@ -365,6 +365,7 @@ shardrec_status shardrec_collection_write_range(shardrec_collection* collection,
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
     use->membership->require_open();
+    use->tables->require_no_sync("write_range");
     const embedding::RowRange range{table, part, row, rows};
     embedding::write_rows(use->collection(), range,
                           rows_view(use->collection(), range, values, "values"));
@@ -388,6 +389,7 @@ shardrec_status shardrec_collection_write_rows(shardrec_collection* collection, 
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
     use->membership->require_open();
+    use->tables->require_no_sync("write_rows");
     const embedding::RowList list = row_list(table, part, ids);
     embedding::write_rows(use->collection(), list,
                           rows_view(use->collection(), list, values, "values"));

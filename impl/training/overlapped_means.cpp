@@ -52,7 +52,9 @@ OverlappedMeans::OverlappedMeans(MeshGroups groups, std::shared_ptr<comm::Channe
   worker_.wait();
 }
 
+// Operations of the collection end before the memory that they read and write is let go of.
 OverlappedMeans::~OverlappedMeans() {
+  embedding::finish_operations(collection_->backend());
   if (!under_way_) return;
   groups_.end(collection_->communicator(), "sync", nullptr);
   try {
@@ -91,7 +93,10 @@ int64_t OverlappedMeans::averaged_rows(size_t shard) const {
 
 void OverlappedMeans::list_numbers() {
   const auto shards = collection_->shards();
-  const auto listed = [&](size_t s) { return averaged_rows(s) < shards[s].rows(); };
+  const auto listed = [&](size_t s) {
+    const int64_t rows = averaged_rows(s);
+    return rows != 0 && rows < shards[s].rows();
+  };
   size_t count = 0;
   for (size_t s = 0; s < shards.size(); ++s) {
     if (listed(s)) count += static_cast<size_t>(averaged_rows(s));

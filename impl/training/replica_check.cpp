@@ -93,7 +93,11 @@ class Check {
     compare_pieces(true, ranks_.all);
     const int64_t table = first_of_all(first_table());
     if (table == kNone) return;
-    refuse(static_cast<int32_t>(table), first_of_all(first_difference(table)));
+    const auto tables = static_cast<int64_t>(collection_.model().tables.size());
+    if (table >= tables) refuse_note();
+    const Difference found = first_of_all(first_difference(table));
+    if (found.row != kNone && !exists(static_cast<int32_t>(table), found)) refuse_note();
+    refuse(static_cast<int32_t>(table), found);
   }
 
  private:
@@ -161,14 +165,30 @@ class Check {
     for (const comm::ConstBytes told :
          ranks_.all.all_gather(operation_, std::as_bytes(std::span(&own, 1)))) {
       Difference each;
-      if (told.size() != sizeof each) {
-        core::fail(SHARDREC_CORRUPT_DATA, "a rank sent a malformed note of rows that differ",
-                   {.operation = operation_.name});
-      }
+      if (told.size() != sizeof each) refuse_note();
       std::memcpy(&each, told.data(), sizeof each);
+      if (each.row < 0) refuse_note();
       if (each.row < first.row) first = each;
     }
     return first;
+  }
+
+  // May a rank have found this of a table?
+  bool exists(int32_t table, const Difference& found) const {
+    const plan::Model& model = collection_.model();
+    const auto states =
+        static_cast<int64_t>(plan::states_of(model.optimizer_of(table).kind).size());
+    const auto is_rank = [&](int64_t rank) { return rank >= 0 && rank < ranks_.all.size(); };
+    const bool is_part =
+        found.part == SHARDREC_TABLE_WEIGHTS ||
+        (found.part >= SHARDREC_TABLE_STATE && found.part - SHARDREC_TABLE_STATE < states);
+    return is_part && found.row < model.tables[static_cast<size_t>(table)].rows &&
+           is_rank(found.rank) && is_rank(found.first);
+  }
+
+  [[noreturn]] void refuse_note() const {
+    core::fail(SHARDREC_CORRUPT_DATA, "a rank sent a malformed note of rows that differ",
+               {.operation = operation_.name});
   }
 
   [[noreturn]] void refuse(int32_t table, const Difference& found) const {

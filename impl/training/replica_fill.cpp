@@ -33,7 +33,22 @@ class Fill {
         operation_(operation),
         rows_(compute::book(compute::cpu_memory(), collection.counters().buffer_bytes)) {}
 
+  // Counts as a load, for batches whose forward came before. After an error the groups are dead, and say why.
   void run() {
+    collection_.set_filled_in_part(true);
+    try {
+      fill();
+    } catch (...) {
+      collection_.set_filled_in_part(false);
+      throw;
+    }
+    collection_.set_filled_in_part(false);
+  }
+
+ private:
+  bool is_source() const { return replicas_.rank() == from_; }
+
+  void fill() {
     for (const embedding::StoredPiece& piece : embedding::stored_pieces(
              collection_.layout(), collection_.shards(), embedding::PieceUse::kLoad)) {
       const size_t row_bytes =
@@ -46,12 +61,8 @@ class Fill {
     send_settings();
     collection_.changed_rows().gather(collection_.backend());
     collection_.changed_rows().clear();
-    if (!is_source()) collection_.changed_rows().add_all_to_marks(collection_.shards());
     collection_.update().drop_accumulated();
   }
-
- private:
-  bool is_source() const { return replicas_.rank() == from_; }
 
   void send(const embedding::StoredPiece& piece, int64_t first, int64_t count, size_t row_bytes) {
     const size_t bytes = static_cast<size_t>(count) * row_bytes;

@@ -9,7 +9,8 @@
 namespace shardrec::training {
 namespace {
 
-// Small enough that the hashes of a block's rows are a short message, large enough that those of a piece's blocks are.
+// A block is of so many rows and bytes at most: its rows' hashes are a short message, of which every rank gets all ranks'.
+constexpr int64_t kBlockRows = 4096;
 constexpr size_t kBlockBytes = size_t{1} << 20;
 
 size_t row_bytes_of(const embedding::StoredPiece& piece) {
@@ -43,7 +44,7 @@ RowHashes::RowHashes(embedding::Collection& collection)
       rows_(compute::book(compute::cpu_memory(), collection.counters().buffer_bytes)) {}
 
 int64_t RowHashes::block_rows(const embedding::StoredPiece& piece) {
-  return compute::rows_at_once(row_bytes_of(piece), kBlockBytes);
+  return std::min(kBlockRows, compute::rows_at_once(row_bytes_of(piece), kBlockBytes));
 }
 
 uint64_t RowHashes::of_piece(const embedding::StoredPiece& piece) {

@@ -34,7 +34,9 @@ ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
     : groups_(std::move(mesh), std::move(replicas)),
       of_mesh_(collectives_on(groups_.mesh())),
       of_replicas_(collectives_on(*groups_.replicas())),
-      rows_channel_(groups_.replicas()->open_channel(comm::Purpose::kControl)) {}
+      rows_channel_(groups_.replicas()->open_channel(comm::Purpose::kControl)) {
+  if (!alone()) overlapped_channel_ = groups_.replicas()->open_channel(comm::Purpose::kControl);
+}
 
 // Runs body. An error that not all ranks of the mesh throw alike ends all groups of this rank,
 // whose ranks would wait for it; where it says which rank is gone, later calls say the same, and
@@ -100,7 +102,13 @@ void ReplicaSync::begin() {
     if (overlapped_ == nullptr) connect_overlapped();
     collection_->synchronize();
     overlapped_->gather(of_replicas_, kBegin);
-    comm::agree(of_mesh_, kBegin, [&] { overlapped_->prepare(); });
+    try {
+      comm::agree(of_mesh_, kBegin, [&] { overlapped_->prepare(); });
+    } catch (const comm::AgreedError&) {
+      // It may hold what others had no room for. The next one is made anew.
+      overlapped_.reset();
+      throw;
+    }
     overlapped_->start(kAverage);
   });
 }
@@ -127,9 +135,6 @@ void ReplicaSync::wait() {
 }
 
 void ReplicaSync::connect_overlapped() {
-  if (overlapped_channel_ == nullptr) {
-    overlapped_channel_ = groups_.replicas()->open_channel(comm::Purpose::kControl);
-  }
   std::unique_ptr<OverlappedMeans> made;
   comm::agree(of_mesh_, kBegin, [&] {
     const bool on_device =
@@ -174,6 +179,8 @@ void ReplicaSync::fill(int32_t replica) {
     if (alone()) return;
     collection_->synchronize();
     fill_replicas(*collection_, of_replicas_, replica, kFill);
+    // The next step's deadline is shorter, and its ranks are of other replica groups.
+    of_mesh_.barrier(kFill);
   });
   set_in_step();
 }

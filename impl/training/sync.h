@@ -46,7 +46,7 @@ class ReplicaSync {
   // Throws DISAGREEMENT where the copies of a table differ (replica_check.h).
   void check();
   // Every replica gets the tables, the number of steps and the settings of the one of that number; gradients that wait for
-  // their step are dropped on all of them. Throws INVALID_ARGUMENT, DISAGREEMENT (another number on another rank).
+  // their step are dropped on all of them, and batches between forward and backward. Throws INVALID_ARGUMENT, DISAGREEMENT (another number on another rank).
   void fill(int32_t replica);
 
   // Throws INVALID_STATE between begin() and wait().
@@ -68,17 +68,17 @@ class ReplicaSync {
   // Throws where a call cannot begin on this rank.
   void require_ready(const char* call) const;
   void compare_settings(const comm::Operation& operation);
-  // For begin(), the first time.
+  // For begin(), where there is none.
   void connect_overlapped();
 
   const MeshGroups groups_;
   comm::Collectives of_mesh_;
   comm::Collectives of_replicas_;
   std::shared_ptr<comm::Channel> rows_channel_;        // null behind connect()
-  std::shared_ptr<comm::Channel> overlapped_channel_;  // null before the first begin()
+  std::shared_ptr<comm::Channel> overlapped_channel_;  // null: there is one replica
   std::shared_ptr<embedding::Collection> collection_;  // set by connect()
   std::unique_ptr<ReplicaMeans> means_;                // null: there is one replica
-  std::unique_ptr<OverlappedMeans> overlapped_;        // null before the first begin()
+  std::unique_ptr<OverlappedMeans> overlapped_;        // null: no begin() has come so far
   int64_t step_in_common_ = 0;
   std::optional<core::Error> ended_;
 };

@@ -74,7 +74,11 @@ void Tables::require_no_sync(const char* call) const {
 }
 
 void Tables::fill_replicas(int32_t replica) {
-  if (replicas_ != nullptr) replicas_->fill(replica);
+  if (replicas_ != nullptr) return replicas_->fill(replica);
+  if (replica == 0) return;
+  core::fail(SHARDREC_INVALID_ARGUMENT,
+             core::sentence("replica is ", replica, "; without a mesh 0 is accepted"),
+             {.value = int64_t{replica}, .limit = 1});
 }
 
 bool Tables::writes_rows() const {

@@ -160,6 +160,28 @@ TEST_P(Snapshots, HoldTheBitsOfTheirMomentWhateverChangesBetweenReads) {
   });
 }
 
+TEST_P(Snapshots, HoldTheBitsFromBeforeReplicasAreSyncedInPassingOrFilled) {
+  on_ranks([&](Trained& trained, int rank) {
+    embedding::Collection& collection = trained.collection();
+    for (const bool filled : {false, true}) {
+      trained.step(3);
+      if (!filled) trained.tables->sync_begin();
+      const std::vector<Bytes> expected = bytes_of(collection);
+      const auto snapshot = collection.take_snapshot(false);
+      if (filled) {
+        trained.tables->replica_fill(0);
+      } else {
+        trained.tables->sync_wait();
+      }
+      Reader reader(collection, *snapshot, static_cast<uint32_t>(rank));
+      while (reader.read_some()) {
+      }
+      expect_same(reader.got, expected);
+      snapshot->end();
+    }
+  });
+}
+
 TEST_P(Snapshots, AreReadByAThreadWhileStepsGoOn) {
   on_ranks([&](Trained& trained, int rank) {
     embedding::Collection& collection = trained.collection();

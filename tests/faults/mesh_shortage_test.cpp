@@ -150,6 +150,13 @@ TEST_P(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
   EXPECT_GT(last, 4);
 }
 
+double buffers_of(MeshRank& one) {
+  double bytes = -1;
+  SR_EXPECT_OK(shardrec_collection_stat(one.tables(), SHARDREC_STAT_BYTES_BUFFERS,
+                                        SHARDREC_ALL_TABLES, &bytes));
+  return bytes;
+}
+
 // sync(one): a call on the replicas, or two, that all ranks make. Where all refuse it alike, all is as before.
 template <class Sync>
 void expect_refused_by_all_or_the_end_of_the_mesh(Sync sync, int64_t least_allocations) {
@@ -163,11 +170,16 @@ void expect_refused_by_all_or_the_end_of_the_mesh(Sync sync, int64_t least_alloc
         SR_EXPECT_OK(one.status());
         one.step(rank, 1);
         const auto r = static_cast<size_t>(rank);
+        const double buffers_before = buffers_of(one);
         together.arrive_and_wait();
         if (rank == 0) fail_allocation(k, Shortage::kOnce);
         synced[r] = sync(one);
         if (rank == 0) fired = end_shortage();
+        const double buffers = buffers_of(one);
         later[r] = one.try_step(rank, 1);
+        if (synced[r] != SHARDREC_OK && later[r] == SHARDREC_OK) {
+          EXPECT_EQ(buffers, buffers_before) << "rank " << rank << ", allocation " << k;
+        }
         if (later[r] == SHARDREC_OK) later[r] = sync(one);
         together.arrive_and_wait();
         if (rank == 0) {
@@ -196,6 +208,29 @@ TEST(MeshShortageOfReplicas, ASyncInTwoHalvesIsRefusedByAllRanksOrEndsTheMesh) {
         return begun == SHARDREC_OK ? shardrec_collection_sync_wait(one.tables()) : begun;
       },
       20);
+}
+
+// Ranks of the other replica group hear of it, too.
+TEST(MeshShortageOfReplicas, AFillThatOneRankEndsIsDoneOnNone) {
+#ifdef SHARDREC_THREAD_SANITIZER
+  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
+#endif
+  std::barrier together(kRanks);
+  Statuses filled{};
+  for_each_allocation([&](int rank, shardrec_comm* comm, int64_t k, bool& fired) {
+    MeshRank one(comm, {});
+    one.create();
+    SR_EXPECT_OK(one.status());
+    together.arrive_and_wait();
+    if (rank == 0) fail_allocation(k, Shortage::kOnce);
+    filled[static_cast<size_t>(rank)] = shardrec_collection_replica_fill(one.tables(), 1);
+    if (rank == 0) fired = end_shortage();
+    together.arrive_and_wait();
+    for (const shardrec_status status : filled) {
+      EXPECT_EQ(status == SHARDREC_OK, !fired) << "allocation " << k << text(filled);
+    }
+    together.arrive_and_wait();
+  });
 }
 
 TEST(MeshShortageOfReplicas, ChecksAndFillsAreRefusedByAllRanksOrEndTheMesh) {

@@ -25,6 +25,7 @@ struct Arrangement {
   shardrec_dtype dtype = SHARDREC_FLOAT32;
   double max_norm = 0;
   shardrec_replica_sync sync = SHARDREC_REPLICA_SYNC_TOUCHED;
+  bool replicated_too = false;  // a second table of as many rows, which the plan replicates
   // Changes the collection's options further.
   std::function<void(shardrec_options*)> options = {};
 };
@@ -36,7 +37,11 @@ class MeshRank {
 
   // Makes the mesh and what a collection is made of.
   MeshRank(shardrec_comm* comm, const Arrangement& setup)
-      : comm_(comm), optimizer_(setup.optimizer), rows_(setup.rows), dim_(setup.dim) {
+      : comm_(comm),
+        optimizer_(setup.optimizer),
+        rows_(setup.rows),
+        dim_(setup.dim),
+        features_(setup.replicated_too ? 2 : 1) {
     shardrec_options* options = nullptr;
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_MESH, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_PLACEMENT, setup.placement));
@@ -57,13 +62,25 @@ class MeshRank {
     shardrec_options_destroy(&options);
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &options));
     SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DTYPE, setup.dtype));
+    const auto allow = [&](shardrec_sharding kind) {
+      SR_EXPECT_OK(
+          shardrec_options_set_i64(options, SHARDREC_OPTION_ALLOWED_SHARDING, int64_t{1} << kind));
+    };
+    if (setup.replicated_too) allow(setup.sharding);
     SR_EXPECT_OK(shardrec_model_add_table(model_, "t", rows_, dim_, options, nullptr));
-    shardrec_options_destroy(&options);
     SR_EXPECT_OK(shardrec_model_add_feature(model_, 0, "f", SHARDREC_POOLING_SUM));
+    if (setup.replicated_too) {
+      allow(SHARDREC_SHARDING_DATA_PARALLEL);
+      SR_EXPECT_OK(shardrec_model_add_table(model_, "r", rows_, dim_, options, nullptr));
+      SR_EXPECT_OK(shardrec_model_add_feature(model_, 1, "g", SHARDREC_POOLING_SUM));
+    }
+    shardrec_options_destroy(&options);
     shardrec_topology* topology = nullptr;
     SR_EXPECT_OK(shardrec_topology_create(setup.group, setup.group, nullptr, &topology));
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
-    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, setup.sharding));
+    SR_EXPECT_OK(
+        shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING,
+                                 setup.replicated_too ? SHARDREC_SHARDING_AUTO : setup.sharding));
     SR_EXPECT_OK(shardrec_plan_create(model_, topology, options, &plan_));
     shardrec_options_destroy(&options);
     shardrec_topology_destroy(&topology);
@@ -113,15 +130,19 @@ class MeshRank {
 
   // The first status that is not OK, of the calls of one step up to the gradient.
   shardrec_status prepare_step(int64_t id, float slope) {
-    std::vector<int64_t> values = {id, (id + 5) % rows_};
-    std::vector<int64_t> lengths = {2};
+    std::vector<int64_t> values;
+    for (int64_t f = 0; f < features_; ++f) {
+      values.insert(values.end(), {id, (id + 5) % rows_});
+    }
+    std::vector<int64_t> lengths(static_cast<size_t>(features_), 2);
+    const int64_t columns = features_ * dim_;
     const shardrec_tensor v = vector_of(values);
     const shardrec_tensor l = vector_of(lengths);
-    output_.resize(static_cast<size_t>(dim_));
-    const shardrec_tensor o = matrix(output_.data(), 1, dim_);
+    output_.resize(static_cast<size_t>(columns));
+    const shardrec_tensor o = matrix(output_.data(), 1, columns);
     std::vector<float> gradient(output_.size());
     for (size_t c = 0; c < gradient.size(); ++c) gradient[c] = slope * static_cast<float>(c + 1);
-    const shardrec_tensor g = matrix(gradient.data(), 1, dim_);
+    const shardrec_tensor g = matrix(gradient.data(), 1, columns);
     shardrec_status status = begin_batch(lookup_, {.batch_size = 1, .values = &v, .lengths = &l});
     if (status == SHARDREC_OK) status = shardrec_lookup_forward(lookup_, 0, &o);
     if (status == SHARDREC_OK) status = shardrec_lookup_set_gradient(lookup_, 0, &g);
@@ -142,10 +163,10 @@ class MeshRank {
     const bool per_row = optimizer_ == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
     return read(part, part == SHARDREC_TABLE_WEIGHTS || !per_row ? dim_ : 1);
   }
-  std::vector<float> read(shardrec_table_part part, int64_t columns) {
+  std::vector<float> read(shardrec_table_part part, int64_t columns, int32_t table = 0) {
     std::vector<float> values(static_cast<size_t>(rows_ * columns));
     const shardrec_tensor into = matrix(values.data(), rows_, columns);
-    SR_EXPECT_OK(shardrec_collection_read_range(tables_, 0, part, 0, rows_, &into));
+    SR_EXPECT_OK(shardrec_collection_read_range(tables_, table, part, 0, rows_, &into));
     return values;
   }
 
@@ -160,6 +181,7 @@ class MeshRank {
   shardrec_optimizer optimizer_;
   int64_t rows_;
   int64_t dim_;
+  int64_t features_;
   std::vector<float> output_;
   shardrec_mesh* mesh_ = nullptr;
   shardrec_model* model_ = nullptr;

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "embedding/tables/stored_pieces.h"
+#include "objects/collection_object.h"
 #include "plan/model/optimizer_step.h"
 #include "replica/mesh_rank.h"
 #include "support/ranks.h"
@@ -30,6 +32,7 @@ struct SyncRun {
   shardrec_dtype dtype = SHARDREC_FLOAT32;
   shardrec_replica_sync sync = SHARDREC_REPLICA_SYNC_TOUCHED;
   int64_t rows = kSyncRows;
+  bool replicated_too = false;
 
   int replicas() const { return world / group; }
 };
@@ -41,7 +44,8 @@ Arrangement arrangement_of(const SyncRun& run) {
           .rows = run.rows,
           .dim = kSyncDim,
           .dtype = run.dtype,
-          .sync = run.sync};
+          .sync = run.sync,
+          .replicated_too = run.replicated_too};
 }
 
 // A part of a table, as all ranks of a replica read it.
@@ -54,6 +58,10 @@ struct SyncPart {
 std::vector<SyncPart> sync_parts_of(MeshRank& rank, const SyncRun& run) {
   std::vector<SyncPart> parts;
   parts.push_back({.numbers = rank.read(SHARDREC_TABLE_WEIGHTS, kSyncDim), .of_weights = true});
+  if (run.replicated_too) {
+    parts.push_back(
+        {.numbers = rank.read(SHARDREC_TABLE_WEIGHTS, kSyncDim, 1), .of_weights = true});
+  }
   const auto states = plan::states_of(run.optimizer);
   for (size_t k = 0; k < states.size(); ++k) {
     const std::string name = states[k].name;
@@ -225,6 +233,24 @@ constexpr SyncRun kPartialAdam{"PartialAdamInBfloat16",
                                SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM,
                                SHARDREC_BFLOAT16,
                                SHARDREC_REPLICA_SYNC_FULL};
+constexpr SyncRun kBesideReplicated{"BesideReplicated",
+                                    4,
+                                    2,
+                                    SHARDREC_SHARDING_ROW_WISE,
+                                    SHARDREC_OPTIMIZER_ADAM,
+                                    SHARDREC_FLOAT32,
+                                    SHARDREC_REPLICA_SYNC_TOUCHED,
+                                    kSyncRows,
+                                    true};
+constexpr SyncRun kBesideReplicatedFull{"BesideReplicatedFull",
+                                        4,
+                                        2,
+                                        SHARDREC_SHARDING_ROW_WISE,
+                                        SHARDREC_OPTIMIZER_ADAM,
+                                        SHARDREC_FLOAT32,
+                                        SHARDREC_REPLICA_SYNC_FULL,
+                                        kSyncRows,
+                                        true};
 constexpr SyncRun kLars{"LarsOfThreeReplicas", 3, 1, SHARDREC_SHARDING_TABLE_WISE,
                         SHARDREC_OPTIMIZER_LARS_SGD};
 
@@ -232,10 +258,12 @@ std::string name_of(const ::testing::TestParamInfo<SyncRun>& test) { return test
 
 INSTANTIATE_TEST_SUITE_P(Worlds, OverlappedSync,
                          ::testing::Values(kSgd, kRowwiseAdagrad, kAdam, kAdagrad, kLamb,
-                                           kPartialAdam, kLars, kManyRows),
+                                           kPartialAdam, kLars, kManyRows, kBesideReplicated,
+                                           kBesideReplicatedFull),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Worlds, OverlappedTraining,
-                         ::testing::Values(kSgd, kRowwiseAdagrad, kAdam, kAdagrad, kManyRows),
+                         ::testing::Values(kSgd, kRowwiseAdagrad, kAdam, kAdagrad, kManyRows,
+                                           kBesideReplicated, kBesideReplicatedFull),
                          name_of);
 
 constexpr SyncRun kTwo{"two", 2, 1, SHARDREC_SHARDING_TABLE_WISE, SHARDREC_OPTIMIZER_ADAM};
@@ -245,6 +273,23 @@ void write_all(MeshRank& rank, shardrec_table_part part, float value) {
   std::vector<float> copy = values;
   const shardrec_tensor written = matrix(copy.data(), kSyncRows, kSyncDim);
   SR_EXPECT_OK(shardrec_collection_write_range(rank.tables(), 0, part, 0, kSyncRows, &written));
+}
+
+// All states in the own memory: calls write no rows between the halves.
+void overwrite_states(shardrec_collection* tables, float value) {
+  const auto use = capi::enter(tables, capi::Access::kShared);
+  embedding::Collection& collection = use->collection();
+  for (const auto& piece : embedding::stored_pieces(collection.layout(), collection.shards(),
+                                                    embedding::PieceUse::kLoad)) {
+    if (piece.part == SHARDREC_TABLE_WEIGHTS) continue;
+    const auto width = static_cast<size_t>(piece.row_width());
+    const std::vector<float> values(static_cast<size_t>(piece.cells.rows) * width, value);
+    const compute::RowTransfer transfer{.from = {values.data(), compute::Element::kFloat32, width},
+                                        .to = {piece.at_row(0), piece.element, piece.stride},
+                                        .rows = piece.cells.rows,
+                                        .width = piece.row_width()};
+    collection.backend().transfer().copy_from_host({&transfer, 1});
+  }
 }
 
 // 100 on one replica and 0 on the other have the mean 50: what has come down to 1 meanwhile would be 1 + 50 - 100.
@@ -257,15 +302,46 @@ TEST(OverlappedSyncOfStates, LeavesNoSumOfSquaresBelowZero) {
       write_all(rank, part, number == 0 ? 100 : 0);
     }
     SR_OK(shardrec_collection_sync_begin(rank.tables()));
-    for (const auto part : {SHARDREC_TABLE_STATE, SHARDREC_TABLE_STATE_2}) {
-      if (number == 0) write_all(rank, part, 1);
-    }
+    if (number == 0) overwrite_states(rank.tables(), 1);
     SR_OK(shardrec_collection_sync_wait(rank.tables()));
     const std::vector<float> means = rank.read(SHARDREC_TABLE_STATE, kSyncDim);
     const std::vector<float> squares = rank.read(SHARDREC_TABLE_STATE_2, kSyncDim);
     for (size_t i = 0; i < means.size(); ++i) {
       EXPECT_EQ(means[i], number == 0 ? -49 : 50);
       EXPECT_EQ(squares[i], number == 0 ? 0 : 50);
+    }
+  });
+}
+
+// More rows than operations take numbers of at once, of states of one value per row.
+TEST(OverlappedSyncOfStates, ListsMoreRowsThanOperationsTakeAtOnce) {
+  constexpr int64_t kRows = 600000;
+  run_ranks(2, 2, [&](int number, shardrec_comm* comm) {
+    MeshRank rank(comm,
+                  {.sharding = SHARDREC_SHARDING_TABLE_WISE, .group = 1, .rows = kRows, .dim = 4});
+    SR_OK(rank.status());
+    rank.create();
+    for (const auto part : {SHARDREC_TABLE_WEIGHTS, SHARDREC_TABLE_STATE}) {
+      const int64_t columns = part == SHARDREC_TABLE_WEIGHTS ? 4 : 1;
+      std::vector<float> values(static_cast<size_t>((kRows - 1) * columns));
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] =
+            static_cast<float>(i / static_cast<size_t>(columns)) + 2 * static_cast<float>(number);
+      }
+      const shardrec_tensor written = matrix(values.data(), kRows - 1, columns);
+      SR_OK(shardrec_collection_write_range(rank.tables(), 0, part, 0, kRows - 1, &written));
+    }
+    SR_OK(shardrec_collection_sync_begin(rank.tables()));
+    SR_OK(shardrec_collection_sync_wait(rank.tables()));
+    EXPECT_EQ(synced_of(rank, SHARDREC_STAT_ROWS_SYNCED), kRows - 1);
+    for (const auto part : {SHARDREC_TABLE_WEIGHTS, SHARDREC_TABLE_STATE}) {
+      const size_t columns = part == SHARDREC_TABLE_WEIGHTS ? 4 : 1;
+      const std::vector<float> got = rank.read(part, static_cast<int64_t>(columns));
+      size_t wrong = 0;
+      for (size_t i = 0; i < static_cast<size_t>(kRows - 1) * columns; ++i) {
+        wrong += got[i] != static_cast<float>(i / columns) + 1 ? 1 : 0;
+      }
+      EXPECT_EQ(wrong, 0U);
     }
   });
 }
@@ -302,6 +378,17 @@ TEST(OverlappedSyncCalls, ThatDoNotGoBetweenItsHalvesAreRefusedAndHarmNothing) {
     EXPECT_EQ(shardrec_collection_sync_replicas(tables), SHARDREC_INVALID_STATE);
     EXPECT_EQ(shardrec_collection_check_replicas(tables), SHARDREC_INVALID_STATE);
     EXPECT_EQ(shardrec_collection_replica_fill(tables, 0), SHARDREC_INVALID_STATE);
+    // The same on all replicas would become another number on each.
+    const std::vector<SyncPart> before = sync_parts_of(rank, kTwo);
+    std::vector<float> values(static_cast<size_t>(kSyncDim), 3);
+    const shardrec_tensor written = matrix(values.data(), 1, kSyncDim);
+    std::vector<int64_t> ids{0};
+    const shardrec_tensor id = vector_of(ids);
+    EXPECT_EQ(shardrec_collection_write_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 1, &written),
+              SHARDREC_INVALID_STATE);
+    EXPECT_EQ(shardrec_collection_write_rows(tables, 0, SHARDREC_TABLE_WEIGHTS, &id, &written),
+              SHARDREC_INVALID_STATE);
+    expect_same(sync_parts_of(rank, kTwo), before, "after the refusal");
     SR_OK(shardrec_checkpoint_open(checkpoint, 1));
     EXPECT_EQ(shardrec_checkpoint_load(checkpoint, nullptr), SHARDREC_INVALID_STATE)
         << shardrec_last_error();
