@@ -298,6 +298,19 @@ TEST_F(LayersOnDevice, NcclAddsTheirGradientsUpWhereItIsAskedTo) {
       << on_cpu;
 }
 
+// Before the first step, and not by the first sync.
+TEST_F(LayersOnDevice, ASyncInPassingIsRefusedOverNccl) {
+  if (!plugins_) GTEST_SKIP() << "the tests' NCCL is for CUDA on the CPU";
+  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
+  const Environment library("SHARDREC_NCCL_LIBRARY", SHARDREC_FAKE_NCCL);
+  const Finished result =
+      run({"train", "--format", "criteo", "--data", data_->path("log.tsv"), "--ranks", "2",
+           "--sharding-group-size", "1", "--sync-overlap", "--device", "cuda", "--engine", "nccl"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("--sync-overlap does not go with --engine nccl"), std::string::npos)
+      << result.err;
+}
+
 // Of most steps nobody asks for the loss.
 TEST_F(LayersOnDevice, TheLossThatIsAskedForChangesNothing) {
   const Scratch folder;

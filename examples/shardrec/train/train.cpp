@@ -302,6 +302,14 @@ void check_precision(const TrainOptions& options) {
   throw UserError("--precision tfloat32 needs layers on devices: --device cuda, and cuBLASLt");
 }
 
+// Throws UserError where rows of a sync and of steps would be under way at once over NCCL.
+void check_sync(const TrainOptions& options) {
+  if (!options.sync_overlap || options.engine != "nccl" || options.tables_on.on_cpu()) return;
+  throw UserError(
+      "--sync-overlap does not go with --engine nccl and tables on devices: its "
+      "exchanges and those of steps would be under way at once.");
+}
+
 // What --dense-device means. Returns what the user is told, or nothing. Throws UserError.
 std::string place_layers(TrainOptions& options) {
   if (options.tables_on.on_cpu()) {
@@ -331,6 +339,7 @@ int train(TrainOptions options) {
   const std::string layers_note = place_layers(options);
   check_reduction(options);
   check_precision(options);
+  check_sync(options);
   if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   handle_interrupts();
   const auto begun = std::chrono::steady_clock::now();
