@@ -577,7 +577,9 @@ TEST(Fsdp, MemoryOfARankIsThatOfItsShardsAndTheBuffers) {
                          optimizer_of(SHARDREC_OPTIMIZER_ADAM));
       model.fsdp().commit();
       model.fill();
-      model.train({.optimizer = SHARDREC_OPTIMIZER_ADAM, .steps = 3});
+      if (options.parameter_dtype == SHARDREC_FLOAT32) {  // as the model computes
+        model.train({.optimizer = SHARDREC_OPTIMIZER_ADAM, .steps = 3});
+      }
       const auto json = nlohmann::json::parse(model.fsdp().statistics_json());
       double sum = 0;
       for (const char* name :

@@ -28,7 +28,7 @@ void Rank::dense_call(Input& in) {
     case 1:
     case 2:
     case 3:
-      return ddp_call(in);
+      return in.one_in(3) ? fsdp_call(in) : ddp_call(in);
     case 4: {
       make(in, mlps_, [&](auto out) {
         return shardrec_mlp_create(in.below(7), handle_or_null(in, &Rank::options_), out);

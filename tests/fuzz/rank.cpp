@@ -205,7 +205,7 @@ void Rank::begin(Input& in, bool clean) {
 
 void Rank::drop_something(Input& in) {
   const int slot = in.one_in(4) ? 1 : 0;
-  switch (in.below(13)) {
+  switch (in.below(14)) {
     case 0:
       return controls_.drop(slot);
     case 1:
@@ -226,6 +226,8 @@ void Rank::drop_something(Input& in) {
       return lookups_.drop(slot);
     case 9:
       return ddps_.drop(slot);
+    case 12:
+      return fsdps_.drop(slot);
     case 10:
       return mlps_.drop(slot);
     case 11:

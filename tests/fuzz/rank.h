@@ -96,6 +96,8 @@ class Rank {
   void ddp_call(Input& in);
   void ddp_step(Input& in, shardrec_ddp* ddp);
   void ddp_views(Input& in, shardrec_ddp* ddp);
+  void fsdp_call(Input& in);
+  void fsdp_step(Input& in, shardrec_fsdp* fsdp);
   void library_call(Input& in);
   void memory_call(Input& in);
   void set_up(Input& in);
@@ -146,6 +148,7 @@ class Rank {
   Slots<shardrec_collection, shardrec_collection_destroy> collections_;
   Slots<shardrec_lookup, shardrec_lookup_destroy> lookups_;
   Slots<shardrec_ddp, shardrec_ddp_destroy> ddps_;
+  Slots<shardrec_fsdp, shardrec_fsdp_destroy> fsdps_;
   Slots<shardrec_mlp, shardrec_mlp_destroy> mlps_;
   Slots<shardrec_interaction, shardrec_interaction_destroy> interactions_;
   Slots<shardrec_metrics, shardrec_metrics_destroy> metrics_;

@@ -192,7 +192,30 @@ std::string Fsdp::describe() const {
   return dense::describe(options, parameters);
 }
 
+void Fsdp::require_room() const {
+  uint64_t shards = 0;
+  uint64_t all = 0;
+  uint64_t largest = 0;
+  for (const Unit& unit : units_) {
+    const auto elements = static_cast<uint64_t>(unit.layout.elements());
+    shards += static_cast<uint64_t>(unit.layout.shard_elements());
+    all += elements;
+    largest = std::max(largest, elements);
+  }
+  const uint64_t states =
+      optimizer_options_ ? state_names(optimizer_options_->kind).size() : uint64_t{0};
+  const bool keeps = options_.strategy == SHARDREC_FSDP_SHARD_GRAD_OP;
+  const auto buffers = static_cast<uint64_t>(options_.held + options_.prefetch);
+  const uint64_t full = keeps ? all : std::min(all, buffers * largest);
+  const uint64_t gradients = std::min(all, 2 * largest);
+  const auto sharers = static_cast<uint64_t>(groups_.world->ranks_in_process());
+  core::require_room(sharers * ((2 + states) * shards * sizeof(float) +
+                                (full + gradients) * core::dtype_size(options_.parameter_dtype)),
+                     "a set of sharded parameters");
+}
+
 void Fsdp::make_shards() {
+  require_room();
   for (Unit& unit : units_) {
     const size_t bytes = static_cast<size_t>(unit.layout.shard_elements()) * sizeof(float);
     core::require_room(2 * bytes, "the shards of a set of sharded parameters");

@@ -128,6 +128,8 @@ class Fsdp {
   size_t unit_at(int64_t index) const;
   std::string describe() const;
   void check_arguments() const;
+  // Throws OUT_OF_MEMORY where this rank, and those of its process, have no room for the set.
+  void require_room() const;
   void make_shards();
   void forget_shards() noexcept;
   void shards_change();

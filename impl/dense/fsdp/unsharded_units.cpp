@@ -125,7 +125,7 @@ void UnshardedUnits::post(size_t unit, size_t buffer) {
 }
 
 void UnshardedUnits::take_next() {
-  const size_t unit = posted_[next_posted_++];
+  const size_t unit = posted_[next_posted_];
   State& state = states_[unit];
   comm::AllGather& gather = *gathers_of_[unit];
   const std::span<const comm::ConstBytes> shards = gather.finish();
@@ -139,7 +139,7 @@ void UnshardedUnits::take_next() {
   }
   gather.release();
   state.is_posted = false;
-  if (next_posted_ == posted_.size()) {
+  if (++next_posted_ == posted_.size()) {
     posted_.clear();
     next_posted_ = 0;
   }
