@@ -239,21 +239,61 @@ TEST(SteadyStep, DdpAllReduceAllocatesNothing) {
   for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
 }
 
+FsdpOptions fsdp_of(shardrec_fsdp_strategy strategy, shardrec_dtype dtype, shardrec_dtype wire) {
+  return {.strategy = strategy, .parameter_dtype = dtype, .reduce_dtype = wire};
+}
+
+// Large enough that two sums of one shard are exchanged in parts.
+const UnitSizes kLargeUnits = {{700, 3, 0}, {1}, {150000, 64, 100}, {33, 31}};
+
 TEST(SteadyStep, OfShardedParametersAllocatesNothing) {
-  for (const auto strategy : {SHARDREC_FSDP_FULL_SHARD, SHARDREC_FSDP_NO_SHARD}) {
-    const auto errors = comm::run_ranks(2, [&](comm::Communicator& communicator) {
-      ShardedModel model({.world = borrowed(communicator)}, false, {.strategy = strategy}, kUnits,
-                         optimizer_of(SHARDREC_OPTIMIZER_LAMB));
+  constexpr auto kFull = SHARDREC_FSDP_FULL_SHARD;
+  constexpr auto kWide = SHARDREC_FLOAT32;
+  constexpr auto kNarrow = SHARDREC_BFLOAT16;
+  const FsdpOptions kinds[] = {
+      fsdp_of(kFull, kWide, kWide),
+      fsdp_of(kFull, kWide, kNarrow),
+      fsdp_of(kFull, kNarrow, kNarrow),
+      fsdp_of(SHARDREC_FSDP_SHARD_GRAD_OP, kWide, kWide),
+      fsdp_of(SHARDREC_FSDP_NO_SHARD, kWide, kWide),
+      fsdp_of(SHARDREC_FSDP_NO_SHARD, kNarrow, kWide),
+      fsdp_of(SHARDREC_FSDP_HYBRID_SHARD, kWide, kWide),
+      fsdp_of(SHARDREC_FSDP_HYBRID_SHARD, kWide, kNarrow),
+  };
+  for (const FsdpOptions& options : kinds) {
+    SCOPED_TRACE(testing::Message() << "strategy " << options.strategy << ", dtypes "
+                                    << options.parameter_dtype << " and " << options.reduce_dtype);
+    const bool mesh = options.strategy == SHARDREC_FSDP_HYBRID_SHARD;
+    const auto errors = comm::run_ranks(mesh ? 6 : 2, [&](comm::Communicator& communicator) {
+      ShardedModel model(
+          mesh ? mesh_of(communicator, 2) : FsdpGroups{.world = borrowed(communicator)}, mesh,
+          options, kLargeUnits, optimizer_of(SHARDREC_OPTIMIZER_LAMB));
       Fsdp& fsdp = model.fsdp();
       fsdp.commit();
       model.fill();
       comm::Collectives gate(communicator.open_channel(comm::Purpose::kControl),
                              communicator.rank(), communicator.size());
       const comm::Operation operation{.name = "gate", .kind = 1};
+      const auto pass = [&](bool sync, int step) {
+        if (options.parameter_dtype == kWide) return model.pass(sync, step);
+        fsdp.begin(sync);  // the model computes in float32
+        for (const int64_t unit : {0, 1, 2, 3}) {
+          fsdp.unshard(unit);
+          fsdp.wait_unshard(unit);
+          fsdp.reshard(unit);
+        }
+        for (const int64_t unit : {3, 2, 1, 0}) {
+          fsdp.unshard(unit);
+          fsdp.parameter_gradients(unit == 0 ? 0 : unit == 3 ? 7 : unit + 2);
+          fsdp.mark_ready(unit);
+        }
+        fsdp.end();
+        fsdp.wait();
+      };
       const auto step = [&] {
         fsdp.zero_gradients();
-        model.pass(false, 0);
-        model.pass(true, 1);
+        pass(false, 0);
+        pass(true, 1);
         fsdp.clip_gradients(SHARDREC_CLIP_L2, 1);
         fsdp.step();
       };

@@ -17,6 +17,7 @@
 #include "comm/world.h"
 #include "dense/reference.h"
 #include "dense/sharded_parameters.h"
+#include "dense/sharded_ranks.h"
 
 namespace shardrec::dense {
 namespace {
@@ -27,12 +28,6 @@ using test::same_bits;
 constexpr shardrec_optimizer kOptimizers[] = {
     SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_MOMENTUM_SGD, SHARDREC_OPTIMIZER_ADAGRAD,
     SHARDREC_OPTIMIZER_ADAM, SHARDREC_OPTIMIZER_LAMB};
-
-void run_well(int ranks, const std::function<void(Communicator&)>& body) {
-  for (const auto& error : comm::run_ranks(ranks, body)) {
-    EXPECT_FALSE(error) << error->sentence();
-  }
-}
 
 void expect_same(const Trained& sharded, const Trained& whole, bool bits) {
   ASSERT_EQ(sharded.values.size(), whole.values.size());
@@ -51,11 +46,6 @@ void expect_same(const Trained& sharded, const Trained& whole, bool bits) {
   };
   near(sharded.values, whole.values);
   for (size_t s = 0; s < whole.states.size(); ++s) near(sharded.states[s], whole.states[s]);
-}
-
-FsdpGroups groups_for(Communicator& communicator, shardrec_fsdp_strategy strategy, int sharding) {
-  if (strategy == SHARDREC_FSDP_HYBRID_SHARD) return mesh_of(communicator, sharding);
-  return {.world = borrowed(communicator)};
 }
 
 TEST(Fsdp, EveryStrategyTrainsAsDdpOver20StepsOfEachOptimizer) {
@@ -111,16 +101,18 @@ TEST(Fsdp, SevenRanksWithEmptyShardsAndReplicasAddedUpInPartsTrainAsDdp) {
 
 TEST(Fsdp, AccumulationWithAndWithoutCommunicationIsTheSumOfTheMicroSteps) {
   for (const bool sync_each : {false, true}) {
-    for (const auto strategy : {SHARDREC_FSDP_FULL_SHARD, SHARDREC_FSDP_NO_SHARD}) {
+    for (const auto strategy :
+         {SHARDREC_FSDP_FULL_SHARD, SHARDREC_FSDP_NO_SHARD, SHARDREC_FSDP_HYBRID_SHARD}) {
       SCOPED_TRACE(testing::Message() << "sync in each: " << sync_each << ", " << strategy);
-      run_well(3, [&](Communicator& communicator) {
+      const bool mesh = strategy == SHARDREC_FSDP_HYBRID_SHARD;
+      run_well(mesh ? 4 : 3, [&](Communicator& communicator) {
         const TrainingPlan plan{.optimizer = SHARDREC_OPTIMIZER_SGD,
                                 .steps = 6,
                                 .micro_steps = 3,
                                 .sync_each = sync_each};
         const Trained whole = train_ddp(communicator, kUnits, plan);
-        ShardedModel model({.world = borrowed(communicator)}, false, {.strategy = strategy}, kUnits,
-                           optimizer_of(plan.optimizer));
+        ShardedModel model(groups_for(communicator, strategy, 2), mesh, {.strategy = strategy},
+                           kUnits, optimizer_of(plan.optimizer));
         model.fsdp().commit();
         model.fill();
         expect_same(model.train(plan), whole, !sync_each);
@@ -152,6 +144,11 @@ TEST(Fsdp, TheNormOverShardsIsThatOfTheWholeGradientAndAllRanksScaleAlike) {
         largest = std::max(largest, static_cast<double>(std::abs(g)));
       }
       EXPECT_EQ(model.fsdp().clip_gradients(SHARDREC_CLIP_INFINITY, 1e9), largest);
+      const Fsdp::Shard part = model.fsdp().shard(4, SHARDREC_FSDP_GRADIENT);
+      if (communicator.rank() % 2 == 1) part.elements[0] = std::nanf("");
+      for (const shardrec_clip kind : {SHARDREC_CLIP_INFINITY, SHARDREC_CLIP_L2}) {
+        EXPECT_TRUE(std::isnan(model.fsdp().clip_gradients(kind, 1))) << "NaN of another rank";
+      }
     }
   });
 }
@@ -538,6 +535,15 @@ TEST(Fsdp, CommitNamesWhatDiffersAndTheCommunicatorLivesOn) {
         },
         "rank 2 differs from rank 0: its list of units is \"a\" of 0 parameters, \"b\" of 1 "
         "parameters, that of rank 0 \"a\" of 1 parameters, \"b\" of 0 parameters");
+    difference(
+        [](Fsdp& fsdp, bool odd) {
+          fsdp.add_unit("a");
+          fsdp.add_unit("b");
+          fsdp.add_parameter(odd ? 1 : 0, "v", {2});
+          fsdp.add_parameter(odd ? 0 : 1, "w", {2});
+        },
+        "rank 2 differs from rank 0: its list of the units of parameters is 1, 0, that of rank 0 "
+        "0, 1");
     difference(
         [](Fsdp& fsdp, bool odd) {
           fsdp.add_unit("a");

@@ -13,6 +13,8 @@
 namespace shardrec::dense {
 namespace {
 
+constexpr int64_t kMostElements = int64_t{1} << 48;
+
 constexpr comm::Operation kCompare{
     .name = "fsdp: commit", .kind = 1, .deadline_kind = comm::DeadlineKind::kSetup};
 
@@ -135,6 +137,12 @@ int64_t Fsdp::add_parameter(int64_t unit, std::string name, std::vector<int64_t>
   }
   int64_t elements = 1;
   for (const int64_t size : shape) elements *= size;
+  const int64_t padded = UnitLayout::padded(elements);
+  if (padded > kMostElements - elements_) {
+    core::fail(SHARDREC_INVALID_ARGUMENT, core::sentence("parameter \"", name, "\" has ", elements,
+                                                         " elements, those before it ", elements_,
+                                                         "; a set has at most 2^48"));
+  }
   parameters_.reserve(parameters_.size() + 1);
   Parameter added{.name = std::move(name),
                   .shape = std::move(shape),
@@ -142,6 +150,7 @@ int64_t Fsdp::add_parameter(int64_t unit, std::string name, std::vector<int64_t>
                   .unit = at,
                   .in_unit = units_[at].layout.parameters()};
   units_[at].layout.add(elements);
+  elements_ += padded;
   parameters_.push_back(std::move(added));
   return static_cast<int64_t>(parameters_.size()) - 1;
 }
@@ -160,6 +169,10 @@ std::string Fsdp::describe() const {
   const auto integer = [](auto value) { return core::sentence(static_cast<int64_t>(value)); };
   const auto number = [](double value) { return comm::decimal(value); };
   std::string units;
+  std::string of_parameters;
+  for (const Parameter& parameter : parameters_) {
+    of_parameters += core::sentence(of_parameters.empty() ? "" : ", ", parameter.unit);
+  }
   for (const Unit& unit : units_) {
     units += core::sentence(units.empty() ? "\"" : ", \"", unit.name, "\" of ",
                             unit.layout.parameters(), " parameters");
@@ -184,6 +197,7 @@ std::string Fsdp::describe() const {
       {"option BETA2", number(optimizer.beta2)},
       {"option MOMENTUM", number(optimizer.momentum)},
       {"list of units", units},
+      {"list of the units of parameters", of_parameters},
   };
   std::vector<ParameterText> parameters;
   for (const Parameter& parameter : parameters_) {
@@ -192,37 +206,40 @@ std::string Fsdp::describe() const {
   return dense::describe(options, parameters);
 }
 
-void Fsdp::require_room() const {
+void Fsdp::require_room(const UnshardedUnits& unsharded) const {
   uint64_t shards = 0;
-  uint64_t all = 0;
-  uint64_t largest = 0;
-  for (const Unit& unit : units_) {
-    const auto elements = static_cast<uint64_t>(unit.layout.elements());
-    shards += static_cast<uint64_t>(unit.layout.shard_elements());
-    all += elements;
-    largest = std::max(largest, elements);
-  }
-  const uint64_t states =
-      optimizer_options_ ? state_names(optimizer_options_->kind).size() : uint64_t{0};
-  const bool keeps = options_.strategy == SHARDREC_FSDP_SHARD_GRAD_OP;
-  const auto buffers = static_cast<uint64_t>(options_.held + options_.prefetch);
-  const uint64_t full = keeps ? all : std::min(all, buffers * largest);
-  const uint64_t gradients = std::min(all, 2 * largest);
+  for (const Unit& unit : units_) shards += static_cast<uint64_t>(unit.layout.shard_elements());
+  const size_t states = optimizer_options_ ? state_names(optimizer_options_->kind).size() : 0;
+  const uint64_t bytes =
+      (2 + states) * shards * sizeof(float) +
+      static_cast<uint64_t>(unsharded.buffer_bytes() + unsharded.message_bytes()) +
+      static_cast<uint64_t>(reducer_->buffer_bytes());
   const auto sharers = static_cast<uint64_t>(groups_.world->ranks_in_process());
-  core::require_room(sharers * ((2 + states) * shards * sizeof(float) +
-                                (full + gradients) * core::dtype_size(options_.parameter_dtype)),
+  core::require_room(bytes > UINT64_MAX / sharers ? UINT64_MAX : bytes * sharers,
                      "a set of sharded parameters");
 }
 
 void Fsdp::make_shards() {
-  require_room();
   for (Unit& unit : units_) {
     const size_t bytes = static_cast<size_t>(unit.layout.shard_elements()) * sizeof(float);
-    core::require_room(2 * bytes, "the shards of a set of sharded parameters");
     unit.values = std::make_shared<core::Pages>(bytes);
     unit.gradients = core::Pages(bytes);
     unit.has_gradients = false;
   }
+  const UnshardOptions unshard{.dtype = options_.parameter_dtype,
+                               .prefetch = options_.prefetch,
+                               .held = options_.held,
+                               .keep = options_.strategy == SHARDREC_FSDP_SHARD_GRAD_OP};
+  const ReductionOptions reduction{
+      .dtype = options_.parameter_dtype,
+      .wire = options_.reduce_dtype,
+      .scale = {.divisor = options_.average ? static_cast<double>(groups_.world->size()) : 1.0,
+                .factor = options_.factor},
+      .buffers = options_.prefetch > 0 ? 2 : 1};
+  auto unsharded = std::make_unique<UnshardedUnits>(groups_.sharding.get(), unshard, units_);
+  reducer_ = std::make_unique<GradientReducer>(groups_.world->rank(), groups_.sharding.get(),
+                                               groups_.replicas.get(), reduction, units_);
+  require_room(*unsharded);
   threads_ = std::make_unique<core::Threads>(options_.threads);
   if (optimizer_options_) optimizer_ = std::make_unique<ElementOptimizer>(*optimizer_options_);
   if (optimizer_ != nullptr) {
@@ -243,19 +260,6 @@ void Fsdp::make_shards() {
     }
     norm_.add({.data = gradients.data(), .size = part.count, .dtype = SHARDREC_FLOAT32});
   }
-  const UnshardOptions unshard{.dtype = options_.parameter_dtype,
-                               .prefetch = options_.prefetch,
-                               .held = options_.held,
-                               .keep = options_.strategy == SHARDREC_FSDP_SHARD_GRAD_OP};
-  const ReductionOptions reduction{
-      .dtype = options_.parameter_dtype,
-      .wire = options_.reduce_dtype,
-      .scale = {.divisor = options_.average ? static_cast<double>(groups_.world->size()) : 1.0,
-                .factor = options_.factor},
-      .buffers = options_.prefetch > 0 ? 2 : 1};
-  auto unsharded = std::make_unique<UnshardedUnits>(groups_.sharding.get(), unshard, units_);
-  reducer_ = std::make_unique<GradientReducer>(groups_.world->rank(), groups_.sharding.get(),
-                                               groups_.replicas.get(), reduction, units_);
   if (groups_.sharding) {
     sharding_control_.emplace(groups_.sharding->open_channel(comm::Purpose::kDense),
                               sharding_rank(), sharding_ranks());

@@ -128,8 +128,9 @@ class Fsdp {
   size_t unit_at(int64_t index) const;
   std::string describe() const;
   void check_arguments() const;
-  // Throws OUT_OF_MEMORY where this rank, and those of its process, have no room for the set.
-  void require_room() const;
+  // What was made costs nothing until it is touched. Throws OUT_OF_MEMORY where this rank, and those of its
+  // process, will have no room for it.
+  void require_room(const UnshardedUnits& unsharded) const;
   void make_shards();
   void forget_shards() noexcept;
   void shards_change();
@@ -141,6 +142,7 @@ class Fsdp {
   const FsdpOptions options_;
   std::vector<Unit> units_;
   std::vector<Parameter> parameters_;
+  int64_t elements_ = 0;  // of all parameters, each padded
   std::optional<plan::Optimizer> optimizer_options_;
 
   std::optional<comm::Collectives> control_;           // of the communicator
@@ -154,6 +156,7 @@ class Fsdp {
   State state_ = State::kIdle;
   bool sync_ = false;
   bool was_stepped_ = false;
+  uint64_t begun_ = 0;
   int64_t steps_ = 0;
   int64_t local_steps_ = 0;
 };

@@ -22,8 +22,10 @@ void Fsdp::begin(bool sync) {
   const core::DefaultFloatMode mode;
   exchanging("fsdp: begin", [&] {
     sync_ = sync;
-    reducer_->begin(sync);
-    unsharded_->begin();  // values may have changed since the last step
+    // Ranks that are in different steps, or differ in sync, are told in their first exchange.
+    const uint64_t step = 2 * ++begun_ + (sync ? 1 : 0);
+    reducer_->begin(sync, step);
+    unsharded_->begin(step);  // values may have changed since the last step
     state_ = State::kOpen;
   });
 }
@@ -131,7 +133,7 @@ void Fsdp::wait() {
                core::sentence("rank ", refused.rank, " did not mark the gradients of unit \"",
                               units_[refused.unit].name,
                               "\" ready before the end of the step; gradients of the others are "
-                              "reduced, its own are as they were"),
+                              "reduced, those of its shards are as they were"),
                {.rank = refused.rank,
                 .position = static_cast<int64_t>(refused.unit),
                 .operation = "fsdp: wait"});

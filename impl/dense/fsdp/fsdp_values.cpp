@@ -120,7 +120,7 @@ Fsdp::Shard Fsdp::shard(int64_t index, int32_t what) {
     return {.offset = part.offset, .elements = unit.gradient_elements().subspan(at, count)};
   }
   const int states = optimizer_ == nullptr ? 0 : optimizer_->states();
-  const int state = what - SHARDREC_FSDP_STATE;
+  const int state = what < SHARDREC_FSDP_STATE ? -1 : what - SHARDREC_FSDP_STATE;
   if (state < 0 || state >= states) {
     core::fail(SHARDREC_NOT_FOUND,
                core::sentence("there is no array ", what, "; 0 is the values, 1 the gradient, and ",
@@ -155,17 +155,17 @@ void Fsdp::gather(int64_t index, int32_t what, std::span<float> out) {
 }
 
 void Fsdp::scatter(int64_t index, int32_t what, std::span<const float> in, int root) {
+  if (root >= groups_.world->size()) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("there is no rank ", root, "; there are ", groups_.world->size()),
+               {.value = root, .limit = groups_.world->size()});
+  }
   const Shard mine = shard(index, what);
   const int64_t elements = parameter(index).elements;
   if (what == SHARDREC_FSDP_GRADIENT) units_[parameter(index).unit].has_gradients = true;
   if (root < 0) {
     std::copy_n(in.data() + mine.offset, mine.elements.size(), mine.elements.data());
     return;
-  }
-  if (root >= groups_.world->size()) {
-    core::fail(SHARDREC_INVALID_ARGUMENT,
-               core::sentence("there is no rank ", root, "; there are ", groups_.world->size()),
-               {.value = root, .limit = groups_.world->size()});
   }
   groups_.world->check_before(kScatter.name);
   exchanging(kScatter.name, [&] {

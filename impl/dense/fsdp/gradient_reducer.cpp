@@ -36,14 +36,17 @@ GradientReducer::GradientReducer(int world_rank, comm::Communicator* sharding,
     buffers_.push_back({.memory = GradientMemory(channels_, options_.dtype, options_.wire, elements,
                                                  shard_elements)});
   }
+  order_.reserve(units_.size());
   posted_.reserve(units_.size());
 }
 
-void GradientReducer::begin(bool sync) {
+void GradientReducer::begin(bool sync, uint64_t step) {
   for (const auto& reduction : reductions_) reduction->reclaim();
   for (Buffer& buffer : buffers_) buffer.unit = kNoBuffer;
   sync_ = sync;
-  next_ = done_ = 0;
+  step_ = step;
+  done_ = 0;
+  order_.clear();
   posted_.clear();
   refused_ = {};
   for (State& state : states_) {
@@ -67,7 +70,16 @@ GradientMemory& GradientReducer::keep(size_t unit) {
 }
 
 bool GradientReducer::take_buffer(size_t unit) {
-  const auto buffer = std::ranges::find_if(buffers_, [](const Buffer& b) { return !b.is_used; });
+  // Of the free ones, that whose last reduction was posted first: peers have most likely read it.
+  const auto age = [this](const Buffer& b) {
+    if (b.unit == kNoBuffer) return ptrdiff_t{-1};
+    return std::ranges::find(posted_, b.unit) - posted_.begin();
+  };
+  auto buffer = buffers_.end();
+  for (auto b = buffers_.begin(); b != buffers_.end(); ++b) {
+    if (b->is_used) continue;
+    if (buffer == buffers_.end() || age(*b) < age(*buffer)) buffer = b;
+  }
   if (buffer == buffers_.end()) return false;
   if (buffer->unit != kNoBuffer) reductions_[buffer->unit]->reclaim();
   const size_t bytes =
@@ -128,17 +140,20 @@ void GradientReducer::mark_ready(size_t unit, std::span<const size_t> asked) {
   progress();
 }
 
-// Posts what the order allows; all: also units that are not ready.
+// Posts what the order allows; all: also units that are not ready. Units that were asked for since the last call
+// come behind the others, the last one first.
 void GradientReducer::post_ready(std::span<const size_t> asked, bool all) {
-  for (; next_ < asked.size(); ++next_) {
-    const size_t unit = asked[asked.size() - 1 - next_];
+  const auto added = asked.subspan(order_.size());
+  order_.insert(order_.end(), added.rbegin(), added.rend());
+  while (posted_.size() < order_.size()) {
+    const size_t unit = order_[posted_.size()];
     State& state = states_[unit];
     if (!state.is_ready && !all) return;
     while (posted_.size() - done_ >= comm::PipelinedChannel::kMost) step_oldest();
     if (state.is_ready) {
-      reductions_[unit]->post(memory_of(unit));
+      reductions_[unit]->post(memory_of(unit), step_);
     } else {
-      reductions_[unit]->post_refusal();
+      reductions_[unit]->post_refusal(step_);
     }
     posted_.push_back(unit);
   }
@@ -150,11 +165,9 @@ void GradientReducer::finish(size_t unit) {
   if (reduction.refusing_rank() >= 0 && refused_.rank < 0) {
     refused_ = {.rank = reduction.refusing_rank(), .unit = unit};
   }
-  if (state.buffer != kNoBuffer) {
-    buffers_[state.buffer].is_used = false;
-  } else if (reduction.refusing_rank() < 0) {
-    state.has_kept = false;
-  }
+  // Also of a unit that was refused: some ranks had its gradients in a buffer, which others take.
+  if (state.buffer != kNoBuffer) buffers_[state.buffer].is_used = false;
+  state.has_kept = false;
 }
 
 // Exchanges of a channel are taken in the order in which they were posted.

@@ -2,7 +2,7 @@
 // ranks. Full gradients are in two buffers (one where nothing is prefetched), which units take in turn: a
 // unit waits until the reduction of the one before the last is over. Units are reduced strictly in the
 // reverse of the order in which a step asked for them first, so that ranks need not agree which is ready
-// when.
+// when; those that it asks for first after a mark come behind those before it.
 //
 // A step without sync sends nothing: a unit's full gradients get memory of their own, once, and keep what
 // was added until the next step with sync has reduced it. So does a unit for which no buffer is free,
@@ -42,8 +42,8 @@ class GradientReducer {
   GradientReducer(int world_rank, comm::Communicator* sharding, comm::Communicator* replicas,
                   const ReductionOptions& options, std::span<Unit> units);
 
-  // Waits until peers have read what the last step has sent.
-  void begin(bool sync);
+  // Waits until peers have read what the last step has sent. step: as of UnshardedUnits::begin().
+  void begin(bool sync, uint64_t step);
   // The unit's full gradients: zeros, or what steps without sync have added. May wait for reductions of other
   // units. Throws INVALID_STATE for a unit that is ready in a step with sync.
   std::byte* gradients(size_t unit);
@@ -99,8 +99,9 @@ class GradientReducer {
   std::vector<State> states_;
   std::vector<Buffer> buffers_;
   bool sync_ = false;
-  size_t next_ = 0;             // of the reversed order: what is posted next
-  std::vector<size_t> posted_;  // of this step, in order
+  uint64_t step_ = 0;
+  std::vector<size_t> order_;   // of this step; grows with what the host asks for and marks
+  std::vector<size_t> posted_;  // the first ones of order_
   size_t done_ = 0;             // of posted_, the first ones are
   RefusedUnit refused_;
   double waited_seconds_ = 0;

@@ -28,7 +28,12 @@ class UnitLayout {
   void add(int64_t elements) {
     sizes_.push_back(elements);
     offsets_.push_back(end_);
-    end_ += padded(elements, kGrain);
+    end_ += padded(elements);
+  }
+
+  // Elements that a parameter takes.
+  static int64_t padded(int64_t elements, int64_t grain = kGrain) noexcept {
+    return (elements + grain - 1) / grain * grain;
   }
 
   size_t parameters() const noexcept { return sizes_.size(); }
@@ -49,10 +54,6 @@ class UnitLayout {
   }
 
  private:
-  static int64_t padded(int64_t elements, int64_t grain) noexcept {
-    return (elements + grain - 1) / grain * grain;
-  }
-
   int ranks_;
   int64_t end_ = 0;
   std::vector<int64_t> sizes_;

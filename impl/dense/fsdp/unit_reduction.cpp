@@ -70,7 +70,7 @@ UnitReduction::UnitReduction(Unit& unit, size_t number, ReductionChannels& chann
       scale_(scale),
       sends_(static_cast<size_t>(std::max(channels.sharding_ranks, channels.replica_ranks))),
       inputs_(sends_.size()),
-      refusal_(std::make_shared<int64_t>(-1)) {
+      refusals_(std::make_shared<std::array<int64_t, 2>>()) {
   if (channels_.parts) parts_.emplace(*channels_.parts, channels_.sharding_ranks);
   if (!channels_.replica_parts) return;
   replica_parts_.emplace(*channels_.replica_parts, channels_.replica_ranks);
@@ -93,11 +93,14 @@ bool UnitReduction::is_direct() const noexcept {
 comm::Operation UnitReduction::operation(const char* name, uint32_t kind) const noexcept {
   return {.name = name,
           .kind = kind + 4 * number_,
+          .detail = step_,
           .size = static_cast<uint64_t>(unit_.layout.elements())};
 }
 
-comm::ConstBytes UnitReduction::refusal() const noexcept {
-  return std::as_bytes(std::span(refusal_.get(), 1));
+comm::ConstBytes UnitReduction::refuse(Refusal exchange) noexcept {
+  int64_t& rank = (*refusals_)[exchange];
+  rank = refusing_rank_;
+  return std::as_bytes(std::span(&rank, 1));
 }
 
 // In the dtype of the way.
@@ -106,7 +109,8 @@ const core::Pages& UnitReduction::sent_gradients() const noexcept {
   return pages.message.size() != 0 ? pages.message : pages.gradients;
 }
 
-void UnitReduction::post(GradientMemory& memory) {
+void UnitReduction::post(GradientMemory& memory, uint64_t step) {
+  step_ = step;
   memory_ = &memory;
   refusing_rank_ = -1;
   GradientMemory::Pages& pages = *memory.pages_;
@@ -132,12 +136,12 @@ void UnitReduction::post(GradientMemory& memory) {
   }
 }
 
-void UnitReduction::post_refusal() {
+void UnitReduction::post_refusal(uint64_t step) {
+  step_ = step;
   memory_ = nullptr;
   refusing_rank_ = channels_.world_rank;
-  *refusal_ = refusing_rank_;
   if (parts_) {
-    post_to_sharding(nullptr, refusal_);
+    post_to_sharding(nullptr, refusals_);
   } else if (replica_parts_) {
     post_to_replicas();
   }
@@ -148,8 +152,9 @@ void UnitReduction::post_to_sharding(const core::Pages* sent,
                                      std::shared_ptr<const void> keep_alive) {
   const size_t shard = bytes_of(unit_.layout.shard_elements(), wire_);
   const auto ranks = static_cast<size_t>(channels_.sharding_ranks);
+  const comm::ConstBytes refusal = sent == nullptr ? refuse(kOfParts) : comm::ConstBytes();
   for (size_t r = 0; r < ranks; ++r) {
-    sends_[r] = sent == nullptr ? refusal() : comm::ConstBytes(sent->data() + r * shard, shard);
+    sends_[r] = sent == nullptr ? refusal : comm::ConstBytes(sent->data() + r * shard, shard);
   }
   parts_->start(operation(unit_.operations.reduce, 1), std::span(sends_).first(ranks),
                 std::move(keep_alive));
@@ -251,9 +256,10 @@ void UnitReduction::post_to_replicas() {
   const bool refuses = refusing_rank_ >= 0;
   const shardrec_dtype dtype = parts_ ? SHARDREC_FLOAT32 : wire_;
   const std::byte* sent = nullptr;
-  std::shared_ptr<const void> keep_alive = refusal_;
+  std::shared_ptr<const void> keep_alive = refusals_;
+  comm::ConstBytes refusal;
   if (refuses) {
-    *refusal_ = refusing_rank_;
+    refusal = refuse(kOfReplicaParts);
   } else {
     sent = parts_ ? memory_->pages_->partial.data() : sent_gradients().data();
     keep_alive = memory_->pages_;
@@ -263,7 +269,7 @@ void UnitReduction::post_to_replicas() {
     const comm::OwnedRange range =
         is_direct() ? comm::OwnedRange{.begin = 0, .count = unit_.layout.shard_elements()}
                     : replica_ranges().of(static_cast<int64_t>(r));
-    sends_[r] = refuses ? refusal()
+    sends_[r] = refuses ? refusal
                         : comm::ConstBytes(sent + bytes_of(range.begin, dtype),
                                            bytes_of(range.count, dtype));
     if (!refuses && r != static_cast<size_t>(channels_.replica_rank)) {

@@ -13,6 +13,7 @@
 // Thread rule: one thread at a time for all reductions of one set of channels.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -74,10 +75,11 @@ class UnitReduction {
                 RankSums& replica_sums, shardrec_dtype dtype, shardrec_dtype wire,
                 const GradientScale& scale);
 
-  // memory stays until is_done(), and unchanged until reclaim() has returned.
-  void post(GradientMemory& memory);
+  // memory stays until is_done(), and unchanged until reclaim() has returned. step: equal on all ranks, else
+  // MISMATCH.
+  void post(GradientMemory& memory, uint64_t step);
   // This rank has no gradients.
-  void post_refusal();
+  void post_refusal(uint64_t step);
   bool has_arrived() const noexcept;
   // Waits for what has_arrived() asks about, and takes it.
   void advance();
@@ -96,7 +98,9 @@ class UnitReduction {
   bool is_direct() const noexcept;
   comm::OwnedRanges replica_ranges() const noexcept;
   comm::Operation operation(const char* name, uint32_t kind) const noexcept;
-  comm::ConstBytes refusal() const noexcept;
+  // Two, each written before it is sent and by nobody until reclaim(): peers read them where they are.
+  enum Refusal : uint8_t { kOfParts, kOfReplicaParts };
+  comm::ConstBytes refuse(Refusal exchange) noexcept;
   bool find_refusal(std::span<const comm::ConstBytes> messages);
   void take_parts();
   void take_replica_parts();
@@ -122,7 +126,8 @@ class UnitReduction {
   std::optional<comm::AllGather> replica_gather_;
   std::vector<comm::ConstBytes> sends_;
   std::vector<const std::byte*> inputs_;
-  std::shared_ptr<int64_t> refusal_;
+  std::shared_ptr<std::array<int64_t, 2>> refusals_;
+  uint64_t step_ = 0;
   Stage stage_ = Stage::kDone;
   GradientMemory* memory_ = nullptr;
   int refusing_rank_ = -1;

@@ -39,7 +39,6 @@ UnshardedUnits::UnshardedUnits(comm::Communicator* sharding, const UnshardOption
     largest = std::max(largest, static_cast<size_t>(units_[u].layout.elements()) * size);
     if (!sharding_ || options_.dtype == SHARDREC_FLOAT32) continue;
     const size_t bytes = static_cast<size_t>(units_[u].layout.shard_elements()) * size;
-    core::require_room(bytes, "the messages of a set of sharded parameters");
     messages_[u] = std::make_shared<core::Pages>(bytes);
     message_bytes_ += static_cast<int64_t>(bytes);
   }
@@ -52,13 +51,13 @@ UnshardedUnits::UnshardedUnits(comm::Communicator* sharding, const UnshardOption
   for (size_t b = 0; b < count; ++b) {
     const size_t bytes =
         options_.keep ? static_cast<size_t>(units_[b].layout.elements()) * size : largest;
-    core::require_room(bytes, "the buffers of a set of sharded parameters");
     buffers_.push_back({.memory = core::Pages(bytes)});
     buffer_bytes_ += static_cast<int64_t>(bytes);
   }
 }
 
-void UnshardedUnits::begin() {
+void UnshardedUnits::begin(uint64_t step) {
+  step_ = step;
   position_ = 0;
   asked_.clear();
   for (State& state : states_) state = State{};
@@ -110,6 +109,7 @@ void UnshardedUnits::post(size_t unit, size_t buffer) {
   }
   const comm::Operation operation{.name = its.operations.gather,
                                   .kind = kGatherKind + 2 * static_cast<uint32_t>(unit),
+                                  .detail = step_,
                                   .size = static_cast<uint64_t>(its.layout.elements())};
   if (posted_.size() - next_posted_ >= comm::PipelinedChannel::kMost) take_next();
   const comm::ConstBytes message = message_of(unit);
@@ -169,7 +169,7 @@ void UnshardedUnits::prefetch() {
     const std::optional<size_t> buffer = free_buffer(unit);
     if (!buffer || posted_.size() - next_posted_ >= comm::PipelinedChannel::kMost) return;
     post(unit, *buffer);
-    ++prefetched_;
+    if (sharding_) ++prefetched_;
   }
 }
 

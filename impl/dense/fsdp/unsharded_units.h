@@ -45,7 +45,8 @@ class UnshardedUnits {
   UnshardedUnits(comm::Communicator* sharding, const UnshardOptions& options,
                  std::span<Unit> units);
 
-  void begin();
+  // step: equal on all ranks, else MISMATCH where they exchange something in it.
+  void begin(uint64_t step);
   // Throws INVALID_STATE where the host holds the unit, or holds units in all buffers.
   void unshard(size_t unit);
   // Throws INVALID_STATE where the host does not hold it. Waits for peers.
@@ -116,7 +117,8 @@ class UnshardedUnits {
   std::vector<size_t> posted_;  // in order; from next_posted_ on they have not been taken
   size_t next_posted_ = 0;
   std::vector<size_t> order_;  // as the host asked
-  size_t position_ = 0;        // in it: what the host asks for next
+  uint64_t step_ = 0;
+  size_t position_ = 0;  // in it: what the host asks for next
   std::vector<size_t> asked_;
 
   int64_t buffer_bytes_ = 0;
