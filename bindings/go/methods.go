@@ -1686,10 +1686,10 @@ func (f *Fsdp) AddUnit(name string) (int, error) {
 // AddParameter is shardrec_fsdp_add_parameter.
 //
 // Adds a FLOAT32 parameter to a unit: its shape alone; commit makes the memory of this rank's part, which is
-// zero. rows: 0 or more; columns: 0: the shape is [rows], else it is [rows, columns]; at most 2^48 elements.
-// One of more dimensions is given as a matrix with the same elements, row-major. name: UTF-8, not empty, unique
-// in the set. out_index: counts from 0 over all units. Not collective. Errors: as
-// [Fsdp.AddUnit]; [ErrNotFound] (unit). Since 0.2.
+// zero. rows: 0 or more; columns: 0: the shape is [rows], else it is [rows, columns]. A set has at most 2^48
+// elements, those of each parameter rounded up to a multiple of 32. One of more dimensions is given as a matrix
+// with the same elements, row-major. name: UTF-8, not empty, unique in the set. out_index: counts from 0 over all
+// units. Not collective. Errors: as [Fsdp.AddUnit]; [ErrNotFound] (unit). Since 0.2.
 func (f *Fsdp) AddParameter(unit int, name string, rows int, columns int) (int, error) {
 	var outIndex int32
 	err := capi.Fsdp_add_parameter(f.raw(), int32(unit), name, int64(rows), int64(columns), &outIndex)
@@ -1722,20 +1722,22 @@ func (f *Fsdp) Commit() error {
 // Begins a step; gathers of the units that the last step asked for first leave. sync 1: gradients are
 // reduced; 0: no gradient is sent: full gradients are kept, in memory of their own for each unit whose
 // gradient is asked for, and the next step with sync reduces the sum; also for evaluation. The same on
-// all ranks. Waits for nobody but for a peer that has not taken what this rank sent in the step before.
+// all ranks, else [ErrMismatch] where they exchange something next. Waits for nobody but for a peer that has not
+// taken what this rank sent in the step before.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no commit; inside a step), [ErrInvalidArgument],
-// [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+// [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
 func (f *Fsdp) Begin(sync bool) error {
 	return capi.Fsdp_begin(f.raw(), int32(number(sync)))
 }
 
 // Unshard is shardrec_fsdp_unshard.
 //
-// Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was
-// prefetched. Does not wait, but where the buffer that it takes is still being filled for a unit that this
-// step does not use. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound]; [ErrInvalidState], only this rank, nothing
-// has changed: no step; unsharded already; all buffers are held by units that were not resharded, which the
-// sentence names; [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+// Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was prefetched.
+// Does not wait, but where the buffer that it takes is still being filled for a unit that this step does not use,
+// where 12 units are on their way, and for a peer that is so many gathers behind. Errors: [ErrInvalidHandle], [ErrClosed],
+// [ErrBusy], [ErrNotFound]; [ErrInvalidState], only this rank, nothing has changed: no step; unsharded already; all buffers
+// are held by units that were not resharded, which the sentence names; [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
+// [ErrTimeout], [ErrAborted]. Since 0.2.
 func (f *Fsdp) Unshard(unit int) error {
 	return capi.Fsdp_unshard(f.raw(), int32(unit))
 }
@@ -1751,7 +1753,8 @@ func (f *Fsdp) WaitUnshard(unit int) error {
 
 // Reshard is shardrec_fsdp_reshard.
 //
-// The host no longer reads the full parameters of a unit: their buffer is free for another one. Errors: as
+// The host no longer reads the full parameters of a unit: their buffer is free for another one. Waits for them
+// where wait_unshard was not called. Errors: as
 // [Fsdp.WaitUnshard]. Since 0.2.
 func (f *Fsdp) Reshard(unit int) error {
 	return capi.Fsdp_reshard(f.raw(), int32(unit))
@@ -1759,18 +1762,18 @@ func (f *Fsdp) Reshard(unit int) error {
 
 // MarkReady is shardrec_fsdp_mark_ready.
 //
-// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that
-// the head of this file says. Gradients that nothing was added to are zeros. May wait as
-// [Fsdp.Gradient] does. Errors: as there; [ErrInvalidState] (a second time in a step with sync).
-// Since 0.2.
+// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that the
+// head of this file says. Gradients that nothing was added to are zeros. May wait as [Fsdp.Gradient] and
+// [Fsdp.Reshard] do. Errors: as there; [ErrInvalidState] (a second time in a step with sync). Since 0.2.
 func (f *Fsdp) MarkReady(unit int) error {
 	return capi.Fsdp_mark_ready(f.raw(), int32(unit))
 }
 
 // End is shardrec_fsdp_end.
 //
-// Ends the host's part of a step. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState]: no begin; a unit is
-// unsharded: reshard it and call again; [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+// Ends the host's part of a step. Waits for units that were prefetched and not asked for. Errors: [ErrInvalidHandle],
+// [ErrClosed], [ErrBusy]; [ErrInvalidState]: no begin; a unit is unsharded: reshard it and call again; [ErrMismatch], [ErrPeerFailed],
+// [ErrTimeout], [ErrAborted]. Since 0.2.
 func (f *Fsdp) End() error {
 	return capi.Fsdp_end(f.raw())
 }
@@ -1782,7 +1785,8 @@ func (f *Fsdp) End() error {
 // the step did not unshard is left alone. Collective, blocking; after a step without sync it returns at once.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState]: no end, only this rank; or, on all ranks alike, a rank
 // had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
-// its gradient is as it was, others are reduced, the communicator lives on; [ErrMismatch], [ErrOutOfMemory],
+// the gradient of its shards is as it was, what steps without sync have kept of it is forgotten, others are
+// reduced, and the communicator lives on; [ErrMismatch], [ErrOutOfMemory],
 // [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
 func (f *Fsdp) Wait() error {
 	return capi.Fsdp_wait(f.raw())
@@ -1828,10 +1832,11 @@ func (f *Fsdp) SetLearningRate(learningRate float64) error {
 
 // Full is shardrec_fsdp_full.
 //
-// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements
-// as the parameter. Collective over the sharding group, blocking (setup deadline); between steps. Errors:
-// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound], [ErrInvalidState], [ErrInvalidArgument], [ErrMismatch], [ErrOutOfMemory],
-// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements as
+// the parameter. Collective over the sharding group, blocking (setup deadline); between steps. What is refused
+// for out, index or array is told to this rank only: others wait for its call. Errors: [ErrInvalidHandle], [ErrClosed],
+// [ErrBusy], [ErrNotFound], [ErrInvalidState], [ErrInvalidArgument], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since
+// 0.2.
 func (f *Fsdp) Full(index int, array int, out Tensor) error {
 	return capi.Fsdp_full(f.raw(), int32(index), int32(array), out.raw)
 }
@@ -1841,8 +1846,9 @@ func (f *Fsdp) Full(index int, array int, out Tensor) error {
 // Sets a whole parameter, its gradient or a state. root -1: each rank takes its part of its own tensor, which
 // is the same on all ranks; not collective. root in [0, ranks): rank root's tensor is sent to all, and the
 // tensors of the others are not looked at; collective over all ranks, blocking (setup deadline). tensor: compact,
-// FLOAT32, on the CPU, as many elements as the parameter. Between steps. Errors: as [Fsdp.Full].
-// Since 0.2.
+// FLOAT32, on the CPU, as many elements as the parameter. Between steps. What is refused for tensor, index, array
+// or root is told to this rank only, and nothing has changed: others wait for its call. Errors: as
+// [Fsdp.Full]. Since 0.2.
 func (f *Fsdp) SetFull(index int, array int, tensor Tensor, root int) error {
 	return capi.Fsdp_set_full(f.raw(), int32(index), int32(array), tensor.raw, int32(root))
 }
@@ -1871,7 +1877,7 @@ func (f *Fsdp) CheckEqual() error {
 //	"gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
 //	"gather_bytes_sent"             integer: to all peers
 //	"reduction_bytes_sent"          integer: to all peers
-//	"unshard_waited_seconds"        number: in wait_unshard
+//	"unshard_waited_seconds"        number: for parameters, in wait_unshard, reshard and mark_ready
 //	"gradient_waited_seconds"       number: in Fsdp.Wait, and for buffers of gradients
 //
 // Between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
@@ -2114,8 +2120,10 @@ func (c *Checkpoint) AddDdp(name string, ddp *Ddp) error {
 //
 // The same of sharded parameters, made on the handle's communicator, after their commit and between their steps.
 // They are saved whole, as [Checkpoint.AddDdp] saves parameters with these names: sets of either kind
-// load what either has saved, over any number of ranks and with any strategy. A commit or load gathers them, and
-// takes the memory of all values and states on each rank while it lasts. Errors: as [Checkpoint.AddDdp].
+// load what either has saved, in FLOAT32 with the same names and shapes, over any number of ranks and with any
+// strategy. A commit or load gathers them, and takes the memory of all values and states on each rank while it
+// lasts; [Checkpoint.CommitBegin] takes it twice, and keeps one until [Checkpoint.CommitWait].
+// Errors: as [Checkpoint.AddDdp].
 // Since 0.2.
 func (c *Checkpoint) AddFsdp(name string, fsdp *Fsdp) error {
 	c.raw().Keep(fsdp)

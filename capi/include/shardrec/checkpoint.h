@@ -87,8 +87,10 @@ SHARDREC_API shardrec_status shardrec_checkpoint_add_ddp(shardrec_checkpoint *ch
 
 /* The same of sharded parameters, made on the handle's communicator, after their commit and between their steps.
  * They are saved whole, as shardrec_checkpoint_add_ddp saves parameters with these names: sets of either kind
- * load what either has saved, over any number of ranks and with any strategy. A commit or load gathers them, and
- * takes the memory of all values and states on each rank while it lasts. Errors: as shardrec_checkpoint_add_ddp.
+ * load what either has saved, in FLOAT32 with the same names and shapes, over any number of ranks and with any
+ * strategy. A commit or load gathers them, and takes the memory of all values and states on each rank while it
+ * lasts; shardrec_checkpoint_commit_begin takes it twice, and keeps one until shardrec_checkpoint_commit_wait.
+ * Errors: as shardrec_checkpoint_add_ddp.
  * Since 0.2. */
 SHARDREC_API shardrec_status shardrec_checkpoint_add_fsdp(shardrec_checkpoint *checkpoint,
                                                           const char *name, shardrec_fsdp *fsdp);

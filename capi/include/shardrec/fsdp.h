@@ -28,10 +28,12 @@
  * Adam make of them have the bits of shardrec_ddp on every engine; LAMB's norms are sums of other parts,
  * which differ by rounding, as the norm of clip_gradients does.
  *
- * Order: all ranks make the same calls of units in the same order, else MISMATCH on the ranks concerned,
- * which names the units, or TIMEOUT. The order of unshard is kept: in the next step, units are gathered
- * before the host asks for them, FSDP_PREFETCH of them ahead. Gradients are reduced in the reverse of the
- * order in which a step unsharded its units first.
+ * Order: all ranks make the same calls of units in the same order, in steps with the same sync, else
+ * MISMATCH on the ranks concerned, which names the units, or TIMEOUT. The order of unshard is kept: in the
+ * next step, units are gathered before the host asks for them, FSDP_PREFETCH of them ahead; a step that ends
+ * before that order does has gathered as many in vain. Gradients are reduced in the reverse of the order in
+ * which a step unsharded its units first; units that it unshards first after a mark_ready, as a second tower
+ * that is trained behind the first one, come behind those before it.
  *
  * There is no thread of the library: calls post messages, which the engine carries while the host
  * computes, and take what has come.
@@ -39,7 +41,9 @@
  * Devices: parameters are on the CPU.
  *
  * Failures: a rank that does not come ends the wait of the others with PEER_FAILED or TIMEOUT, and the
- * communicator. A handle that is destroyed inside a step does that too.
+ * communicator. A handle that is destroyed inside a step does that too. With HYBRID_SHARD, what fails between
+ * the ranks of a group is told to them with their numbers in this group; the ranks of other groups get
+ * PEER_FAILED with the number, in the communicator, of a rank that was told, and without the cause.
  *
  * Thread rule: one thread at a time per handle, else BUSY. A steady step allocates nothing.
  *
@@ -87,10 +91,10 @@ SHARDREC_API shardrec_status shardrec_fsdp_add_unit(shardrec_fsdp *fsdp, const c
                                                     SHARDREC_NULLABLE int32_t *out_unit);
 
 /* Adds a FLOAT32 parameter to a unit: its shape alone; commit makes the memory of this rank's part, which is
- * zero. rows: 0 or more; columns: 0: the shape is [rows], else it is [rows, columns]; at most 2^48 elements.
- * One of more dimensions is given as a matrix with the same elements, row-major. name: UTF-8, not empty, unique
- * in the set. out_index: counts from 0 over all units; may be NULL. Not collective. Errors: as
- * shardrec_fsdp_add_unit; NOT_FOUND (unit). Since 0.2. */
+ * zero. rows: 0 or more; columns: 0: the shape is [rows], else it is [rows, columns]. A set has at most 2^48
+ * elements, those of each parameter rounded up to a multiple of 32. One of more dimensions is given as a matrix
+ * with the same elements, row-major. name: UTF-8, not empty, unique in the set. out_index: counts from 0 over all
+ * units; may be NULL. Not collective. Errors: as shardrec_fsdp_add_unit; NOT_FOUND (unit). Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_add_parameter(shardrec_fsdp *fsdp, int32_t unit,
                                                          const char *name, int64_t rows,
                                                          int64_t columns,
@@ -114,16 +118,18 @@ SHARDREC_API shardrec_status shardrec_fsdp_commit(shardrec_fsdp *fsdp);
 /* Begins a step; gathers of the units that the last step asked for first leave. sync 1: gradients are
  * reduced; 0: no gradient is sent: full gradients are kept, in memory of their own for each unit whose
  * gradient is asked for, and the next step with sync reduces the sum; also for evaluation. The same on
- * all ranks. Waits for nobody but for a peer that has not taken what this rank sent in the step before.
+ * all ranks, else MISMATCH where they exchange something next. Waits for nobody but for a peer that has not
+ * taken what this rank sent in the step before.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
- * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+ * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_begin(shardrec_fsdp *fsdp, SHARDREC_FLAG int32_t sync);
 
-/* Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was
- * prefetched. Does not wait, but where the buffer that it takes is still being filled for a unit that this
- * step does not use. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND; INVALID_STATE, only this rank, nothing
- * has changed: no step; unsharded already; all buffers are held by units that were not resharded, which the
- * sentence names; OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+/* Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was prefetched.
+ * Does not wait, but where the buffer that it takes is still being filled for a unit that this step does not use,
+ * where 12 units are on their way, and for a peer that is so many gathers behind. Errors: INVALID_HANDLE, CLOSED,
+ * BUSY, NOT_FOUND; INVALID_STATE, only this rank, nothing has changed: no step; unsharded already; all buffers
+ * are held by units that were not resharded, which the sentence names; OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+ * TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_unshard(shardrec_fsdp *fsdp, int32_t unit);
 
 /* Waits until the full parameters of a unit are there. Blocking. Errors: as shardrec_fsdp_unshard;
@@ -137,7 +143,8 @@ SHARDREC_API shardrec_status shardrec_fsdp_wait_unshard(shardrec_fsdp *fsdp, int
 SHARDREC_API shardrec_status shardrec_fsdp_parameter(shardrec_fsdp *fsdp, int32_t index,
                                                      shardrec_tensor *out);
 
-/* The host no longer reads the full parameters of a unit: their buffer is free for another one. Errors: as
+/* The host no longer reads the full parameters of a unit: their buffer is free for another one. Waits for them
+ * where wait_unshard was not called. Errors: as
  * shardrec_fsdp_wait_unshard. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_reshard(shardrec_fsdp *fsdp, int32_t unit);
 
@@ -146,18 +153,18 @@ SHARDREC_API shardrec_status shardrec_fsdp_reshard(shardrec_fsdp *fsdp, int32_t 
  * it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
  * for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
  * INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
- * step; the unit was not unsharded in it; it is marked ready; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+ * step; the unit was not unsharded in it; it is marked ready; MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_gradient(shardrec_fsdp *fsdp, int32_t index,
                                                     shardrec_tensor *out);
 
-/* The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that
- * the head of this file says. Gradients that nothing was added to are zeros. May wait as
- * shardrec_fsdp_gradient does. Errors: as there; INVALID_STATE (a second time in a step with sync).
- * Since 0.2. */
+/* The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that the
+ * head of this file says. Gradients that nothing was added to are zeros. May wait as shardrec_fsdp_gradient and
+ * shardrec_fsdp_reshard do. Errors: as there; INVALID_STATE (a second time in a step with sync). Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_mark_ready(shardrec_fsdp *fsdp, int32_t unit);
 
-/* Ends the host's part of a step. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no begin; a unit is
- * unsharded: reshard it and call again; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+/* Ends the host's part of a step. Waits for units that were prefetched and not asked for. Errors: INVALID_HANDLE,
+ * CLOSED, BUSY; INVALID_STATE: no begin; a unit is unsharded: reshard it and call again; MISMATCH, PEER_FAILED,
+ * TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_end(shardrec_fsdp *fsdp);
 
 /* Waits until all gradients are reduced: the mean over all ranks (options DDP_AVERAGE, DDP_FACTOR) is added
@@ -165,7 +172,8 @@ SHARDREC_API shardrec_status shardrec_fsdp_end(shardrec_fsdp *fsdp);
  * the step did not unshard is left alone. Collective, blocking; after a step without sync it returns at once.
  * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a rank
  * had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
- * its gradient is as it was, others are reduced, the communicator lives on; MISMATCH, OUT_OF_MEMORY,
+ * the gradient of its shards is as it was, what steps without sync have kept of it is forgotten, others are
+ * reduced, and the communicator lives on; MISMATCH, OUT_OF_MEMORY,
  * PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_wait(shardrec_fsdp *fsdp);
 
@@ -201,18 +209,20 @@ SHARDREC_API shardrec_status shardrec_fsdp_set_learning_rate(shardrec_fsdp *fsdp
 SHARDREC_API shardrec_status shardrec_fsdp_shard(shardrec_fsdp *fsdp, int32_t index, int32_t array,
                                                  int64_t *out_offset, shardrec_tensor *out);
 
-/* Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements
- * as the parameter. Collective over the sharding group, blocking (setup deadline); between steps. Errors:
- * INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, MISMATCH, OUT_OF_MEMORY,
- * PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+/* Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements as
+ * the parameter. Collective over the sharding group, blocking (setup deadline); between steps. What is refused
+ * for out, index or array is told to this rank only: others wait for its call. Errors: INVALID_HANDLE, CLOSED,
+ * BUSY, NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since
+ * 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_full(shardrec_fsdp *fsdp, int32_t index, int32_t array,
                                                 SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* Sets a whole parameter, its gradient or a state. root -1: each rank takes its part of its own tensor, which
  * is the same on all ranks; not collective. root in [0, ranks): rank root's tensor is sent to all, and the
  * tensors of the others are not looked at; collective over all ranks, blocking (setup deadline). tensor: compact,
- * FLOAT32, on the CPU, as many elements as the parameter. Between steps. Errors: as shardrec_fsdp_full.
- * Since 0.2. */
+ * FLOAT32, on the CPU, as many elements as the parameter. Between steps. What is refused for tensor, index, array
+ * or root is told to this rank only, and nothing has changed: others wait for its call. Errors: as
+ * shardrec_fsdp_full. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_set_full(shardrec_fsdp *fsdp, int32_t index,
                                                     int32_t array, const shardrec_tensor *tensor,
                                                     int32_t root);
@@ -234,7 +244,7 @@ SHARDREC_API shardrec_status shardrec_fsdp_check_equal(shardrec_fsdp *fsdp);
  *   "gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
  *   "gather_bytes_sent"             integer: to all peers
  *   "reduction_bytes_sent"          integer: to all peers
- *   "unshard_waited_seconds"        number: in wait_unshard
+ *   "unshard_waited_seconds"        number: for parameters, in wait_unshard, reshard and mark_ready
  *   "gradient_waited_seconds"       number: in shardrec_fsdp_wait, and for buffers of gradients
  * Between steps. out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_STATE, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2. */

@@ -2569,10 +2569,10 @@ extern "C" {
     /// Since 0.2.
     pub fn shardrec_fsdp_add_unit(fsdp: *mut shardrec_fsdp, name: *const c_char, out_unit: *mut i32) -> shardrec_status;
     /// Adds a FLOAT32 parameter to a unit: its shape alone; commit makes the memory of this rank's part, which is
-    /// zero. rows: 0 or more; columns: 0: the shape is \[rows\], else it is \[rows, columns\]; at most 2^48 elements.
-    /// One of more dimensions is given as a matrix with the same elements, row-major. name: UTF-8, not empty, unique
-    /// in the set. out_index: counts from 0 over all units; may be NULL. Not collective. Errors: as
-    /// shardrec_fsdp_add_unit; NOT_FOUND (unit). Since 0.2.
+    /// zero. rows: 0 or more; columns: 0: the shape is \[rows\], else it is \[rows, columns\]. A set has at most 2^48
+    /// elements, those of each parameter rounded up to a multiple of 32. One of more dimensions is given as a matrix
+    /// with the same elements, row-major. name: UTF-8, not empty, unique in the set. out_index: counts from 0 over all
+    /// units; may be NULL. Not collective. Errors: as shardrec_fsdp_add_unit; NOT_FOUND (unit). Since 0.2.
     pub fn shardrec_fsdp_add_parameter(fsdp: *mut shardrec_fsdp, unit: i32, name: *const c_char, rows: i64, columns: i64, out_index: *mut i32) -> shardrec_status;
     /// Gives the set an optimizer, as shardrec_ddp_set_optimizer; its states are sharded as the parameters are.
     /// Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
@@ -2588,15 +2588,17 @@ extern "C" {
     /// Begins a step; gathers of the units that the last step asked for first leave. sync 1: gradients are
     /// reduced; 0: no gradient is sent: full gradients are kept, in memory of their own for each unit whose
     /// gradient is asked for, and the next step with sync reduces the sum; also for evaluation. The same on
-    /// all ranks. Waits for nobody but for a peer that has not taken what this rank sent in the step before.
+    /// all ranks, else MISMATCH where they exchange something next. Waits for nobody but for a peer that has not
+    /// taken what this rank sent in the step before.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
-    /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_begin(fsdp: *mut shardrec_fsdp, sync: i32) -> shardrec_status;
-    /// Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was
-    /// prefetched. Does not wait, but where the buffer that it takes is still being filled for a unit that this
-    /// step does not use. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND; INVALID_STATE, only this rank, nothing
-    /// has changed: no step; unsharded already; all buffers are held by units that were not resharded, which the
-    /// sentence names; OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was prefetched.
+    /// Does not wait, but where the buffer that it takes is still being filled for a unit that this step does not use,
+    /// where 12 units are on their way, and for a peer that is so many gathers behind. Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, NOT_FOUND; INVALID_STATE, only this rank, nothing has changed: no step; unsharded already; all buffers
+    /// are held by units that were not resharded, which the sentence names; OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_unshard(fsdp: *mut shardrec_fsdp, unit: i32) -> shardrec_status;
     /// Waits until the full parameters of a unit are there. Blocking. Errors: as shardrec_fsdp_unshard;
     /// INVALID_STATE (it is not unsharded); MISMATCH: another rank unsharded another unit here; the sentence names
@@ -2606,7 +2608,8 @@ extern "C" {
     /// ready; read only. After wait_unshard. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND, INVALID_STATE,
     /// INVALID_ARGUMENT. Since 0.2.
     pub fn shardrec_fsdp_parameter(fsdp: *mut shardrec_fsdp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
-    /// The host no longer reads the full parameters of a unit: their buffer is free for another one. Errors: as
+    /// The host no longer reads the full parameters of a unit: their buffer is free for another one. Waits for them
+    /// where wait_unshard was not called. Errors: as
     /// shardrec_fsdp_wait_unshard. Since 0.2.
     pub fn shardrec_fsdp_reshard(fsdp: *mut shardrec_fsdp, unit: i32) -> shardrec_status;
     /// A view of the full gradient of a parameter on this rank, in the dtype of its values, valid until its unit is
@@ -2614,22 +2617,23 @@ extern "C" {
     /// it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
     /// for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
-    /// step; the unit was not unsharded in it; it is marked ready; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// step; the unit was not unsharded in it; it is marked ready; MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_gradient(fsdp: *mut shardrec_fsdp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
-    /// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that
-    /// the head of this file says. Gradients that nothing was added to are zeros. May wait as
-    /// shardrec_fsdp_gradient does. Errors: as there; INVALID_STATE (a second time in a step with sync).
-    /// Since 0.2.
+    /// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that the
+    /// head of this file says. Gradients that nothing was added to are zeros. May wait as shardrec_fsdp_gradient and
+    /// shardrec_fsdp_reshard do. Errors: as there; INVALID_STATE (a second time in a step with sync). Since 0.2.
     pub fn shardrec_fsdp_mark_ready(fsdp: *mut shardrec_fsdp, unit: i32) -> shardrec_status;
-    /// Ends the host's part of a step. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no begin; a unit is
-    /// unsharded: reshard it and call again; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// Ends the host's part of a step. Waits for units that were prefetched and not asked for. Errors: INVALID_HANDLE,
+    /// CLOSED, BUSY; INVALID_STATE: no begin; a unit is unsharded: reshard it and call again; MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_end(fsdp: *mut shardrec_fsdp) -> shardrec_status;
     /// Waits until all gradients are reduced: the mean over all ranks (options DDP_AVERAGE, DDP_FACTOR) is added
     /// to the gradient of each rank's shard, or takes its place where zero_gradients was called since. A unit that
     /// the step did not unshard is left alone. Collective, blocking; after a step without sync it returns at once.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a rank
     /// had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
-    /// its gradient is as it was, others are reduced, the communicator lives on; MISMATCH, OUT_OF_MEMORY,
+    /// the gradient of its shards is as it was, what steps without sync have kept of it is forgotten, others are
+    /// reduced, and the communicator lives on; MISMATCH, OUT_OF_MEMORY,
     /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_wait(fsdp: *mut shardrec_fsdp) -> shardrec_status;
     /// Sets the gradients of this rank's shards to zero, and forgets those that steps without sync have kept.
@@ -2655,16 +2659,18 @@ extern "C" {
     /// read values in the step before. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE,
     /// INVALID_ARGUMENT, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_shard(fsdp: *mut shardrec_fsdp, index: i32, array: i32, out_offset: *mut i64, out: *mut shardrec_tensor) -> shardrec_status;
-    /// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements
-    /// as the parameter. Collective over the sharding group, blocking (setup deadline); between steps. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, MISMATCH, OUT_OF_MEMORY,
-    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements as
+    /// the parameter. Collective over the sharding group, blocking (setup deadline); between steps. What is refused
+    /// for out, index or array is told to this rank only: others wait for its call. Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since
+    /// 0.2.
     pub fn shardrec_fsdp_full(fsdp: *mut shardrec_fsdp, index: i32, array: i32, out: *const shardrec_tensor) -> shardrec_status;
     /// Sets a whole parameter, its gradient or a state. root -1: each rank takes its part of its own tensor, which
     /// is the same on all ranks; not collective. root in \[0, ranks): rank root's tensor is sent to all, and the
     /// tensors of the others are not looked at; collective over all ranks, blocking (setup deadline). tensor: compact,
-    /// FLOAT32, on the CPU, as many elements as the parameter. Between steps. Errors: as shardrec_fsdp_full.
-    /// Since 0.2.
+    /// FLOAT32, on the CPU, as many elements as the parameter. Between steps. What is refused for tensor, index, array
+    /// or root is told to this rank only, and nothing has changed: others wait for its call. Errors: as
+    /// shardrec_fsdp_full. Since 0.2.
     pub fn shardrec_fsdp_set_full(fsdp: *mut shardrec_fsdp, index: i32, array: i32, tensor: *const shardrec_tensor, root: i32) -> shardrec_status;
     /// Compares values and states of the ranks that have the same shard (HYBRID_SHARD, NO_SHARD), by a hash of 64
     /// bits each. Collective, blocking; between steps. Errors: as shardrec_ddp_check_equal. Since 0.2.
@@ -2682,7 +2688,7 @@ extern "C" {
     /// "gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
     /// "gather_bytes_sent"             integer: to all peers
     /// "reduction_bytes_sent"          integer: to all peers
-    /// "unshard_waited_seconds"        number: in wait_unshard
+    /// "unshard_waited_seconds"        number: for parameters, in wait_unshard, reshard and mark_ready
     /// "gradient_waited_seconds"       number: in shardrec_fsdp_wait, and for buffers of gradients
     /// Between steps. out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_STATE, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2.
@@ -2871,8 +2877,10 @@ extern "C" {
     pub fn shardrec_checkpoint_add_ddp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, ddp: *mut shardrec_ddp) -> shardrec_status;
     /// The same of sharded parameters, made on the handle's communicator, after their commit and between their steps.
     /// They are saved whole, as shardrec_checkpoint_add_ddp saves parameters with these names: sets of either kind
-    /// load what either has saved, over any number of ranks and with any strategy. A commit or load gathers them, and
-    /// takes the memory of all values and states on each rank while it lasts. Errors: as shardrec_checkpoint_add_ddp.
+    /// load what either has saved, in FLOAT32 with the same names and shapes, over any number of ranks and with any
+    /// strategy. A commit or load gathers them, and takes the memory of all values and states on each rank while it
+    /// lasts; shardrec_checkpoint_commit_begin takes it twice, and keeps one until shardrec_checkpoint_commit_wait.
+    /// Errors: as shardrec_checkpoint_add_ddp.
     /// Since 0.2.
     pub fn shardrec_checkpoint_add_fsdp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, fsdp: *mut shardrec_fsdp) -> shardrec_status;
     /// Sets a tensor of this rank that the next commits write, in place of one of that name that was set

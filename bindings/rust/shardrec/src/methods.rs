@@ -1477,10 +1477,10 @@ impl Fsdp {
     }
 
     /// Adds a FLOAT32 parameter to a unit: its shape alone; commit makes the memory of this rank's part, which is
-    /// zero. rows: 0 or more; columns: 0: the shape is \[rows\], else it is \[rows, columns\]; at most 2^48 elements.
-    /// One of more dimensions is given as a matrix with the same elements, row-major. name: UTF-8, not empty, unique
-    /// in the set. out_index: counts from 0 over all units. Not collective. Errors: as
-    /// [`Fsdp::add_unit`](crate::Fsdp::add_unit); NOT_FOUND (unit). Since 0.2.
+    /// zero. rows: 0 or more; columns: 0: the shape is \[rows\], else it is \[rows, columns\]. A set has at most 2^48
+    /// elements, those of each parameter rounded up to a multiple of 32. One of more dimensions is given as a matrix
+    /// with the same elements, row-major. name: UTF-8, not empty, unique in the set. out_index: counts from 0 over all
+    /// units. Not collective. Errors: as [`Fsdp::add_unit`](crate::Fsdp::add_unit); NOT_FOUND (unit). Since 0.2.
     pub fn add_parameter(&mut self, unit: i32, name: &str, rows: i64, columns: i64) -> Result<i32> {
         let name = c_text(name)?;
         let mut out_index = 0i32;
@@ -1508,18 +1508,20 @@ impl Fsdp {
     /// Begins a step; gathers of the units that the last step asked for first leave. sync 1: gradients are
     /// reduced; 0: no gradient is sent: full gradients are kept, in memory of their own for each unit whose
     /// gradient is asked for, and the next step with sync reduces the sum; also for evaluation. The same on
-    /// all ranks. Waits for nobody but for a peer that has not taken what this rank sent in the step before.
+    /// all ranks, else MISMATCH where they exchange something next. Waits for nobody but for a peer that has not
+    /// taken what this rank sent in the step before.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
-    /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn begin(&mut self, sync: bool) -> Result<()> {
         check(unsafe { sys::shardrec_fsdp_begin(self.0, sync.into()) })
     }
 
-    /// Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was
-    /// prefetched. Does not wait, but where the buffer that it takes is still being filled for a unit that this
-    /// step does not use. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND; INVALID_STATE, only this rank, nothing
-    /// has changed: no step; unsharded already; all buffers are held by units that were not resharded, which the
-    /// sentence names; OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// Asks for the full parameters of a unit: what other ranks have of them leaves there, unless it was prefetched.
+    /// Does not wait, but where the buffer that it takes is still being filled for a unit that this step does not use,
+    /// where 12 units are on their way, and for a peer that is so many gathers behind. Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, NOT_FOUND; INVALID_STATE, only this rank, nothing has changed: no step; unsharded already; all buffers
+    /// are held by units that were not resharded, which the sentence names; OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.2.
     pub fn unshard(&mut self, unit: i32) -> Result<()> {
         check(unsafe { sys::shardrec_fsdp_unshard(self.0, unit) })
     }
@@ -1531,22 +1533,23 @@ impl Fsdp {
         check(unsafe { sys::shardrec_fsdp_wait_unshard(self.0, unit) })
     }
 
-    /// The host no longer reads the full parameters of a unit: their buffer is free for another one. Errors: as
+    /// The host no longer reads the full parameters of a unit: their buffer is free for another one. Waits for them
+    /// where wait_unshard was not called. Errors: as
     /// [`Fsdp::wait_unshard`](crate::Fsdp::wait_unshard). Since 0.2.
     pub fn reshard(&mut self, unit: i32) -> Result<()> {
         check(unsafe { sys::shardrec_fsdp_reshard(self.0, unit) })
     }
 
-    /// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that
-    /// the head of this file says. Gradients that nothing was added to are zeros. May wait as
-    /// [`Fsdp::gradient_mut`](crate::Fsdp::gradient_mut) does. Errors: as there; INVALID_STATE (a second time in a step with sync).
-    /// Since 0.2.
+    /// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that the
+    /// head of this file says. Gradients that nothing was added to are zeros. May wait as [`Fsdp::gradient_mut`](crate::Fsdp::gradient_mut) and
+    /// [`Fsdp::reshard`](crate::Fsdp::reshard) do. Errors: as there; INVALID_STATE (a second time in a step with sync). Since 0.2.
     pub fn mark_ready(&mut self, unit: i32) -> Result<()> {
         check(unsafe { sys::shardrec_fsdp_mark_ready(self.0, unit) })
     }
 
-    /// Ends the host's part of a step. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no begin; a unit is
-    /// unsharded: reshard it and call again; PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// Ends the host's part of a step. Waits for units that were prefetched and not asked for. Errors: INVALID_HANDLE,
+    /// CLOSED, BUSY; INVALID_STATE: no begin; a unit is unsharded: reshard it and call again; MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.2.
     pub fn end(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_fsdp_end(self.0) })
     }
@@ -1556,7 +1559,8 @@ impl Fsdp {
     /// the step did not unshard is left alone. Collective, blocking; after a step without sync it returns at once.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a rank
     /// had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
-    /// its gradient is as it was, others are reduced, the communicator lives on; MISMATCH, OUT_OF_MEMORY,
+    /// the gradient of its shards is as it was, what steps without sync have kept of it is forgotten, others are
+    /// reduced, and the communicator lives on; MISMATCH, OUT_OF_MEMORY,
     /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn wait(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_fsdp_wait(self.0) })
@@ -1592,10 +1596,11 @@ impl Fsdp {
         check(unsafe { sys::shardrec_fsdp_set_learning_rate(self.0, learning_rate) })
     }
 
-    /// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements
-    /// as the parameter. Collective over the sharding group, blocking (setup deadline); between steps. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, MISMATCH, OUT_OF_MEMORY,
-    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements as
+    /// the parameter. Collective over the sharding group, blocking (setup deadline); between steps. What is refused
+    /// for out, index or array is told to this rank only: others wait for its call. Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since
+    /// 0.2.
     pub fn full(&mut self, index: i32, array: i32, out: ViewMut<'_>) -> Result<()> {
         check(unsafe { sys::shardrec_fsdp_full(self.0, index, array, &out.raw) })
     }
@@ -1603,8 +1608,9 @@ impl Fsdp {
     /// Sets a whole parameter, its gradient or a state. root -1: each rank takes its part of its own tensor, which
     /// is the same on all ranks; not collective. root in \[0, ranks): rank root's tensor is sent to all, and the
     /// tensors of the others are not looked at; collective over all ranks, blocking (setup deadline). tensor: compact,
-    /// FLOAT32, on the CPU, as many elements as the parameter. Between steps. Errors: as [`Fsdp::full`](crate::Fsdp::full).
-    /// Since 0.2.
+    /// FLOAT32, on the CPU, as many elements as the parameter. Between steps. What is refused for tensor, index, array
+    /// or root is told to this rank only, and nothing has changed: others wait for its call. Errors: as
+    /// [`Fsdp::full`](crate::Fsdp::full). Since 0.2.
     pub fn set_full(&mut self, index: i32, array: i32, tensor: View<'_>, root: i32) -> Result<()> {
         check(unsafe { sys::shardrec_fsdp_set_full(self.0, index, array, &tensor.raw, root) })
     }
@@ -1628,7 +1634,7 @@ impl Fsdp {
     /// "gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
     /// "gather_bytes_sent"             integer: to all peers
     /// "reduction_bytes_sent"          integer: to all peers
-    /// "unshard_waited_seconds"        number: in wait_unshard
+    /// "unshard_waited_seconds"        number: for parameters, in wait_unshard, reshard and mark_ready
     /// "gradient_waited_seconds"       number: in [`Fsdp::wait`](crate::Fsdp::wait), and for buffers of gradients
     /// Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_STATE, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.2.
@@ -1835,8 +1841,10 @@ impl Checkpoint {
 
     /// The same of sharded parameters, made on the handle's communicator, after their commit and between their steps.
     /// They are saved whole, as [`Checkpoint::add_ddp`](crate::Checkpoint::add_ddp) saves parameters with these names: sets of either kind
-    /// load what either has saved, over any number of ranks and with any strategy. A commit or load gathers them, and
-    /// takes the memory of all values and states on each rank while it lasts. Errors: as [`Checkpoint::add_ddp`](crate::Checkpoint::add_ddp).
+    /// load what either has saved, in FLOAT32 with the same names and shapes, over any number of ranks and with any
+    /// strategy. A commit or load gathers them, and takes the memory of all values and states on each rank while it
+    /// lasts; [`Checkpoint::commit_begin`](crate::Checkpoint::commit_begin) takes it twice, and keeps one until [`Checkpoint::commit_wait`](crate::Checkpoint::commit_wait).
+    /// Errors: as [`Checkpoint::add_ddp`](crate::Checkpoint::add_ddp).
     /// Since 0.2.
     pub fn add_fsdp(&mut self, name: &str, fsdp: &Fsdp) -> Result<()> {
         let name = c_text(name)?;
