@@ -33,7 +33,7 @@ pub use device::{copy, copy_in_stream};
 pub use element::{Bf16, Element, F16};
 pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
-pub use fsdp::FsdpShard;
+pub use fsdp::{FsdpShard, FsdpViews};
 pub use handles::{
     Checkpoint, Collection, Comm, Control, Fsdp, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp,
     Model, Plan, Rendezvous, Scorer, Topology,

@@ -304,7 +304,13 @@ fn sharded_parameters() {
         assert_eq!(kind(fsdp.parameter::<F16>(bias)), Some(ErrorKind::InvalidArgument));
         fsdp.reshard(unit)?;
         fsdp.unshard(unit)?;
-        fsdp.gradient_mut::<f32>(bias)?[2] += 4.0;
+        assert_eq!(kind(fsdp.views::<f32, 1>([bias])), Some(ErrorKind::InvalidState));
+        fsdp.wait_unshard(unit)?;
+        fsdp.gradient_mut::<f32>(bias)?[2] += 1.0;
+        assert_eq!(kind(fsdp.views::<f32, 2>([bias, bias])), Some(ErrorKind::InvalidArgument));
+        let [of_bias, of_weight] = fsdp.views::<f32, 2>([bias, weight])?;
+        of_bias.gradient[2] += of_bias.values[2] + of_weight.values[0];
+        of_weight.gradient[79] += of_bias.values[1];
         fsdp.mark_ready(unit)?;
         fsdp.end()?;
         fsdp.wait()?;
@@ -313,8 +319,12 @@ fn sharded_parameters() {
         let mut read = [0f32; 3];
         fsdp.full(bias, 0, ViewMut::vector(&mut read))?;
         assert!(read[0] == 1.0 && read[2] < 2.1);
-        let shard = fsdp.shard(weight, 2)?;
+        let mut shard = fsdp.shard(weight, 2)?;
         assert_eq!((shard.offset, shard.elements.is_empty()), (64 * i64::from(comm.rank()?), false));
+        shard.elements[0] = 7.0;
+        fsdp.set_shard(weight, 2, &shard.elements)?;
+        assert_eq!(fsdp.shard(weight, 2)?, shard);
+        assert_eq!(kind(fsdp.set_shard(weight, 2, &[])), Some(ErrorKind::InvalidArgument));
         fsdp.zero_gradients()?;
         fsdp.set_learning_rate(0.5)?;
         fsdp.check_equal()?;
