@@ -52,7 +52,7 @@ final class DlrmRank implements AutoCloseable {
   private final BatchTensors tensors;
   private final Batch given = new Batch();
 
-  /** device: of the tables, by its number, or {@link #CPU}. */
+  /** device: of the tables, and of the layers where they go with them; by its number, or {@link #CPU}. */
   DlrmRank(Comm comm, Settings settings, long device) {
     this.comm = comm;
     this.settings = settings;
@@ -65,8 +65,8 @@ final class DlrmRank implements AutoCloseable {
           with(new CollectionOptions().seed(settings.seed).device(device), settings.collectionOptions)));
       lookup = closing(new Lookup(tables, null));
       interaction = closing(new Interaction(features, settings.dim, null));
-      bottom = makeLayers(inputs, settings.bottom, settings.dim, settings.seed + 1, settings.bottomOptions);
-      top = makeLayers(interaction.outputs(), settings.top, 1, settings.seed + 2, settings.topOptions);
+      bottom = makeLayers(inputs, settings.bottom, settings.dim, 1, device, settings.bottomOptions);
+      top = makeLayers(interaction.outputs(), settings.top, 1, 2, device, settings.topOptions);
       ddp = closing(new Ddp(comm, with(new DdpOptions(), settings.ddpOptions)));
       ddp.addMlp("bottom", bottom);
       ddp.addMlp("top", top);
@@ -97,8 +97,11 @@ final class DlrmRank implements AutoCloseable {
     return model;
   }
 
-  private Mlp makeLayers(long inputs, int[] hidden, int outputs, long seed, OptionSetter<MlpOptions> setter) {
-    Mlp layers = closing(new Mlp(inputs, with(with(new MlpOptions().seed(seed), settings.layerOptions), setter)));
+  /** number: which of the stacks it is, from 1. */
+  private Mlp makeLayers(long inputs, int[] hidden, int outputs, int number, long device, OptionSetter<MlpOptions> setter) {
+    MlpOptions options = new MlpOptions().seed(settings.seed + number);
+    if (settings.layersOnGpu) options.device(device);
+    Mlp layers = closing(new Mlp(inputs, with(with(options, settings.layerOptions), setter)));
     for (int columns : hidden) layers.addLinear(columns, Activation.RELU);
     layers.addLinear(outputs, Activation.NONE);
     return layers;

@@ -189,6 +189,17 @@ public final class DlrmTrainer {
   }
 
   /**
+   * Both stacks of layers are where the tables are: on the GPU that Spark gives to a task, and on the CPU where it gives
+   * none. Without it layers are on the CPU. On a GPU they need NVIDIA's cuBLASLt and the plug-in for it.
+   *
+   * @return this
+   */
+  public DlrmTrainer layersOnGpu() {
+    settings.layersOnGpu = true;
+    return this;
+  }
+
+  /**
    * Options of the collection of tables, such as threads and compression.
    *
    * @param setter of them

@@ -54,6 +54,7 @@ final class Settings implements Serializable {
   double joinSeconds = 60;
   double slotSeconds = 60;
   boolean acrossMachines;
+  boolean layersOnGpu;
   String secret = ""; // of the rendezvous, where it can be reached from other machines
 
   final HashMap<String, OptionSetter<TableOptions>> tableOptions = new HashMap<>();

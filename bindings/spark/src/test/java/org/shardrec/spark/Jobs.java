@@ -79,8 +79,12 @@ final class Jobs {
 
   /** Trains one epoch into the directory, which both masters do alike. */
   static void train(SparkSession session, Path directory) {
+    train(session, trainer(directory), directory);
+  }
+
+  static void train(SparkSession session, DlrmTrainer trainer, Path directory) {
     long begin = System.nanoTime();
-    TrainingResult result = trainer(directory).fit(Frames.clicks(session, 0, SAMPLES, 2));
+    TrainingResult result = trainer.fit(Frames.clicks(session, 0, SAMPLES, 2));
     System.out.printf("%s in %.1f s%n", result, (System.nanoTime() - begin) / 1e9);
     Checks.check(result.step() == 50 && result.ranks() == 2 && result.lastEpoch().samples() == SAMPLES, "50 steps of 2 ranks");
     double auc = testAuc(session, directory);
