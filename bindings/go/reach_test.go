@@ -210,6 +210,7 @@ func TestOwnParameters(t *testing.T) {
 }
 
 func TestShardedParameters(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "sharded")
 	onRanks(t, func(comm *Comm) error {
 		fsdp := must(NewFsdp(comm, nil, new(FsdpOptions).Prefetch(1).ReduceDtype(DtypeFloat32)))
 		defer fsdp.Close()
@@ -229,7 +230,8 @@ func TestShardedParameters(t *testing.T) {
 		ok(t, failure == nil && len(must(elements.Values())) > 0 && offset == int64(64*must(comm.Rank())), offset)
 		err = errors.Join(err, fsdp.ZeroGradients(), fsdp.SetLearningRate(0.5), fsdp.CheckEqual())
 		ok(t, strings.Contains(must(fsdp.StatisticsJSON()), "gathers"))
-		return err
+		checkpoint := must(NewCheckpoint(comm, root, nil))
+		return errors.Join(err, checkpoint.AddFsdp("tower", fsdp), checkpoint.Commit(context.Background(), 1))
 	})
 }
 

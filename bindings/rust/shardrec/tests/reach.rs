@@ -288,6 +288,7 @@ fn own_parameters() {
 
 #[test]
 fn sharded_parameters() {
+    let folder = Folder::new("sharded");
     run(2, |comm: &Comm| -> Result<()> {
         let options = FsdpOptions::new().prefetch(1).strategy(FsdpStrategy::FullShard);
         let mut fsdp = Fsdp::new(comm, None, Some(&options))?;
@@ -329,6 +330,9 @@ fn sharded_parameters() {
         fsdp.set_learning_rate(0.5)?;
         fsdp.check_equal()?;
         assert!(fsdp.statistics_json()?.contains("gathers"));
+        let mut checkpoint = Checkpoint::new(comm, &folder.path("run"), None)?;
+        checkpoint.add_fsdp("tower", &fsdp)?;
+        checkpoint.commit(1, None)?;
         comm.shutdown()
     })
     .unwrap();

@@ -5,6 +5,7 @@ import static org.shardrec.Checks.*;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
+import java.nio.LongBuffer;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicReference;
@@ -282,6 +283,10 @@ public final class ReachTest {
       fsdp.setLearningRate(0.5);
       fsdp.checkEqual();
       check(fsdp.statisticsJson().contains("gathers"), fsdp.statisticsJson());
+      try (Checkpoint checkpoint = new Checkpoint(comm, folder.resolve("sharded").toString(), null)) {
+        checkpoint.addFsdp("tower", fsdp);
+        checkpoint.commit(1, null);
+      }
     }
     comm.shutdown();
   }
