@@ -1297,11 +1297,13 @@ const (
 	// long, or that a rank's connection does not reach, is lost to the others; default 4.
 	OptionSilenceSeconds Option = 1006
 	// OptionKeepLast is SHARDREC_OPTION_KEEP_LAST: i64, >= 0: checkpoints of the run that stay after a commit,
-	// the new one included; 0 (default): all.
+	// the new one included; 0 (default): all. What a delta that stays is a change of stays, too: up to
+	// MOST_DELTAS more.
 	OptionKeepLast Option = 1100
 	// OptionMostDeltas is SHARDREC_OPTION_MOST_DELTAS: i64 in [0, 1000]: deltas that follow a whole checkpoint
 	// before [Checkpoint.CommitDelta] writes a whole one again, which those that stay (KEEP_LAST) no longer
-	// need; default 100. Since 0.2.
+	// need; default 100. A load and the opening of a scorer read as many, an open and a commit their manifests.
+	// Since 0.2.
 	OptionMostDeltas Option = 1101
 	// OptionServedTables is SHARDREC_OPTION_SERVED_TABLES: i64, [ServedTables]; default MEMORY.
 	OptionServedTables Option = 1200

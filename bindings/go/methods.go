@@ -1217,7 +1217,8 @@ func (c *Collection) ChangedRows(mark int, table int, row int, rows Tensor) (int
 
 // ReleaseMark is shardrec_collection_release_mark.
 //
-// Releases a mark, and its memory. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound]. Since 0.2.
+// Releases a mark, and its memory; the bits that all marks share stay until the collection is destroyed.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound]. Since 0.2.
 func (c *Collection) ReleaseMark(mark int) error {
 	return capi.Collection_release_mark(c.raw(), int64(mark))
 }
@@ -2077,7 +2078,7 @@ type Checkpoint struct{ handle }
 // Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
 // comm: the ranks that commit, open and load together; for collections on a mesh the communicator
 // that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
-//   - options: kind CHECKPOINT (KEEP_LAST) or nil. It keeps what it needs of comm.
+//   - options: kind CHECKPOINT (KEEP_LAST, MOST_DELTAS) or nil. It keeps what it needs of comm.
 //
 // Not collective, but all ranks of comm create their handles on it in the same order.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
@@ -2170,11 +2171,13 @@ func (c *Checkpoint) Commit(ctx context.Context, step int) error {
 // handle ([Collection.Mark] says what has); layers, DDP parameters and tensors whole. It is a checkpoint as any
 // other: it becomes the newest at once, on all ranks, or is not there; open, load, verify and scorers take it, and read
 // the whole checkpoint that it is a change of, and all deltas in between, with their checksums. KEEP_LAST leaves
-// those where a checkpoint that stays is a change of them.
+// those where a checkpoint that stays is a change of them. States are in all deltas, also in those that are made for
+// scorers, which do not read them.
 // The commit is whole where this handle does not know the changes: in the first call of this function, in the first one
 // behind open or a load, where other collections have been added since, and behind MOST_DELTAS deltas; commit and
-// commit_begin write a whole one, which later deltas are changes of. From the first call on a mark of each
-// collection notes the changes (memory: [Collection.Mark]), until the handle is destroyed or a load.
+// commit_begin write a whole one, which later deltas are changes of. From the first call on, until the handle is
+// destroyed, a mark of each collection notes the changes (memory: [Collection.Mark]); a load releases it, and
+// the next commit of any kind makes one again. Temporary memory: another mark of each collection, and about 14 MiB.
 // out_delta: 1 where changes alone were written, else 0; the same on all ranks. All else, and errors: as
 // [Checkpoint.Commit]; also [ErrNotFound] (the last commit is not in the directory any more: commit writes a whole
 // one). Since 0.2.
@@ -2275,7 +2278,10 @@ func (c *Checkpoint) Info() (CheckpointInfo, error) {
 // Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
 // wrote it. Names, shapes, dtypes and optimizers must agree; what the checkpoint holds beside is
 // left out. Tables are read once, by all ranks together, and sent to those that hold them; every
-// byte is verified as it is read. Layers and DDP parameters change last, after all is read.
+// byte is verified as it is read. Of a delta the whole checkpoint behind it is read so, and then the deltas in their
+// order, each by all ranks that hold rows and columns of what it has: as many bytes as the chain has, those of deltas
+// up to once for each rank where tables are replicated or cut otherwise than they were saved. Layers and DDP
+// parameters change last, after all is read.
 // A load that fails before it has written to a table changes nothing. One that fails later (a
 // damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
 // refusing what reads or changes their tables, commits among it, with [ErrInvalidState], until a load
@@ -2498,9 +2504,10 @@ func OpenScorer(ctx context.Context, directory string, step int, options *Scorer
 // have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
 // between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
 // none of them reads the checkpoint before, then they are written into the tables; memory and time are in
-// proportion to them. INT8 rows are quantised anew where they have changed. A delta is read whole where tables that are
-// MAPPED have changed. Its tables must have the same names, dims, and features
-// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
+// proportion to them, with half a byte per row of the tables that have changed, and the manifests of the chain. INT8 rows
+// are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
+// have changed, and where INT8 rows have changed in some columns only. Its tables must have the same names, dims, and
+// features as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
 // After an error the one before is served on. ctx: as [OpenScorer]. out_step: the step that
 // is served now. Blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy] (another refresh), and
 // those of [OpenScorer]; [ErrInvalidArgument] (another model). Since 0.1.

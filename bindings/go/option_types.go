@@ -922,7 +922,7 @@ func (o *CheckpointOptions) Float(key Option) (float64, error) {
 }
 
 // KeepLast sets KEEP_LAST: >= 0: checkpoints of the run that stay after a commit, the new one included; 0
-// (default): all.
+// (default): all. What a delta that stays is a change of stays, too: up to MOST_DELTAS more.
 func (o *CheckpointOptions) KeepLast(value int64) *CheckpointOptions {
 	o.set(OptionKeepLast, value)
 	return o
@@ -930,7 +930,8 @@ func (o *CheckpointOptions) KeepLast(value int64) *CheckpointOptions {
 
 // MostDeltas sets MOST_DELTAS: in [0, 1000]: deltas that follow a whole checkpoint before
 // shardrec_checkpoint_commit_delta writes a whole one again, which those that stay (KEEP_LAST) no longer
-// need; default 100. Since 0.2.
+// need; default 100. A load and the opening of a scorer read as many, an open and a commit their manifests.
+// Since 0.2.
 func (o *CheckpointOptions) MostDeltas(value int64) *CheckpointOptions {
 	o.set(OptionMostDeltas, value)
 	return o

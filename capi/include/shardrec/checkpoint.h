@@ -55,7 +55,7 @@ typedef struct shardrec_checkpoint shardrec_checkpoint;
 /* Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
  * comm: the ranks that commit, open and load together; for collections on a mesh the communicator
  * that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
- * options: kind CHECKPOINT (KEEP_LAST) or NULL. out: owned by the caller; keeps what it needs of comm.
+ * options: kind CHECKPOINT (KEEP_LAST, MOST_DELTAS) or NULL. out: owned by the caller; keeps what it needs of comm.
  * Not collective, but all ranks of comm create their handles on it in the same order.
  * Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_create(shardrec_comm *comm, const char *directory,
@@ -128,11 +128,13 @@ SHARDREC_API shardrec_status shardrec_checkpoint_commit(
  * handle (shardrec_collection_mark says what has); layers, DDP parameters and tensors whole. It is a checkpoint as any
  * other: it becomes the newest at once, on all ranks, or is not there; open, load, verify and scorers take it, and read
  * the whole checkpoint that it is a change of, and all deltas in between, with their checksums. KEEP_LAST leaves
- * those where a checkpoint that stays is a change of them.
+ * those where a checkpoint that stays is a change of them. States are in all deltas, also in those that are made for
+ * scorers, which do not read them.
  * The commit is whole where this handle does not know the changes: in the first call of this function, in the first one
  * behind open or a load, where other collections have been added since, and behind MOST_DELTAS deltas; commit and
- * commit_begin write a whole one, which later deltas are changes of. From the first call on a mark of each
- * collection notes the changes (memory: shardrec_collection_mark), until the handle is destroyed or a load.
+ * commit_begin write a whole one, which later deltas are changes of. From the first call on, until the handle is
+ * destroyed, a mark of each collection notes the changes (memory: shardrec_collection_mark); a load releases it, and
+ * the next commit of any kind makes one again. Temporary memory: another mark of each collection, and about 14 MiB.
  * out_delta: 1 where changes alone were written, else 0; the same on all ranks. All else, and errors: as
  * shardrec_checkpoint_commit; also NOT_FOUND (the last commit is not in the directory any more: commit writes a whole
  * one). Since 0.2. */
@@ -205,7 +207,10 @@ SHARDREC_API shardrec_status shardrec_checkpoint_info(const shardrec_checkpoint 
 /* Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
  * wrote it. Names, shapes, dtypes and optimizers must agree; what the checkpoint holds beside is
  * left out. Tables are read once, by all ranks together, and sent to those that hold them; every
- * byte is verified as it is read. Layers and DDP parameters change last, after all is read.
+ * byte is verified as it is read. Of a delta the whole checkpoint behind it is read so, and then the deltas in their
+ * order, each by all ranks that hold rows and columns of what it has: as many bytes as the chain has, those of deltas
+ * up to once for each rank where tables are replicated or cut otherwise than they were saved. Layers and DDP
+ * parameters change last, after all is read.
  * A load that fails before it has written to a table changes nothing. One that fails later (a
  * damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
  * refusing what reads or changes their tables, commits among it, with INVALID_STATE, until a load

@@ -310,7 +310,8 @@ SHARDREC_API shardrec_status shardrec_collection_changed_rows(
     shardrec_collection *collection, int64_t mark, int32_t table, int64_t row,
     SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *rows, int64_t *out_count);
 
-/* Releases a mark, and its memory. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND. Since 0.2. */
+/* Releases a mark, and its memory; the bits that all marks share stay until the collection is destroyed.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_collection_release_mark(shardrec_collection *collection,
                                                               int64_t mark);
 

@@ -467,10 +467,13 @@ typedef enum shardrec_option {
                                              others; default 4 */
   /* Checkpoint. */
   SHARDREC_OPTION_KEEP_LAST = 1100, /* i64, >= 0: checkpoints of the run that stay after a commit, the
-                                       new one included; 0 (default): all */
+                                       new one included; 0 (default): all. What a delta that stays is a
+                                       change of stays, too: up to MOST_DELTAS more */
   SHARDREC_OPTION_MOST_DELTAS = 1101, /* i64 in [0, 1000]: deltas that follow a whole checkpoint before
                                          shardrec_checkpoint_commit_delta writes a whole one again, which
-                                         those that stay (KEEP_LAST) no longer need; default 100.
+                                         those that stay (KEEP_LAST) no longer need; default 100. A
+                                         load and the opening of a scorer read as many, an open and a
+                                         commit their manifests.
                                          Since 0.2 */
   /* Scorer. */
   SHARDREC_OPTION_SERVED_TABLES = 1200,     /* i64, shardrec_served_tables; default MEMORY */

@@ -11,7 +11,9 @@
  * Tables lie in memory, in the checkpoint's files (MAPPED: processes that serve the same checkpoint
  * share the pages), or in memory in 8 bits per element (INT8), as the option SERVED_TABLES says. Of a delta
  * (shardrec_checkpoint_commit_delta) the whole checkpoint behind it is served with the rows that its deltas have
- * changed; tables with such rows are in memory then, also where MAPPED is asked for.
+ * changed; tables with such rows are in memory then, also where MAPPED is asked for. INT8 tables take no more memory than
+ * of a whole checkpoint, but for the rows that have changed, in their own dtype, while they are read; where deltas have
+ * some columns of rows only, which no training of one plan writes, all rows of that table are read in it.
  *
  * The dense half, where the checkpoint has one, is a DLRM's: two stacks of layers, named by the options
  * BOTTOM_LAYERS and TOP_LAYERS, around a dot interaction (layers.h), whose vectors are the bottom stack's
@@ -76,9 +78,10 @@ SHARDREC_API void shardrec_scorer_destroy(SHARDREC_NULLABLE shardrec_scorer **sc
  * have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
  * between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
  * none of them reads the checkpoint before, then they are written into the tables; memory and time are in
- * proportion to them. INT8 rows are quantised anew where they have changed. A delta is read whole where tables that are
- * MAPPED have changed. Its tables must have the same names, dims, and features
- * as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
+ * proportion to them, with half a byte per row of the tables that have changed, and the manifests of the chain. INT8 rows
+ * are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
+ * have changed, and where INT8 rows have changed in some columns only. Its tables must have the same names, dims, and
+ * features as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
  * After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
  * is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
  * those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1. */

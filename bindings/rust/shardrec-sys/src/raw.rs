@@ -608,9 +608,9 @@ pub const SHARDREC_OPTION_SECRET: shardrec_option = shardrec_option(1004);
 pub const SHARDREC_OPTION_ALLOW_PLAIN_TCP: shardrec_option = shardrec_option(1005);
 /// f64 in \[0.1, 3600\]: a rank that is silent for so long, or that a rank's connection does not reach, is lost to the others; default 4
 pub const SHARDREC_OPTION_SILENCE_SECONDS: shardrec_option = shardrec_option(1006);
-/// i64, \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all
+/// i64, \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all. What a delta that stays is a change of stays, too: up to MOST_DELTAS more
 pub const SHARDREC_OPTION_KEEP_LAST: shardrec_option = shardrec_option(1100);
-/// i64 in \[0, 1000\]: deltas that follow a whole checkpoint before shardrec_checkpoint_commit_delta writes a whole one again, which those that stay (KEEP_LAST) no longer need; default 100. Since 0.2
+/// i64 in \[0, 1000\]: deltas that follow a whole checkpoint before shardrec_checkpoint_commit_delta writes a whole one again, which those that stay (KEEP_LAST) no longer need; default 100. A load and the opening of a scorer read as many, an open and a commit their manifests. Since 0.2
 pub const SHARDREC_OPTION_MOST_DELTAS: shardrec_option = shardrec_option(1101);
 /// i64, shardrec_served_tables; default MEMORY
 pub const SHARDREC_OPTION_SERVED_TABLES: shardrec_option = shardrec_option(1200);
@@ -2266,7 +2266,8 @@ extern "C" {
     /// INVALID_ARGUMENT (row beyond the table, rows), INVALID_STATE (between backward_begin and backward_wait),
     /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.2.
     pub fn shardrec_collection_changed_rows(collection: *mut shardrec_collection, mark: i64, table: i32, row: i64, rows: *const shardrec_tensor, out_count: *mut i64) -> shardrec_status;
-    /// Releases a mark, and its memory. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND. Since 0.2.
+    /// Releases a mark, and its memory; the bits that all marks share stay until the collection is destroyed.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND. Since 0.2.
     pub fn shardrec_collection_release_mark(collection: *mut shardrec_collection, mark: i64) -> shardrec_status;
     /// A count, a time or a ratio. table: of SHARDREC_STAT_TABLE_... a table's index or SHARDREC_ALL_TABLES (their
     /// sum); of all others SHARDREC_ALL_TABLES. out: counts are exact up to 2^53. Errors: INVALID_HANDLE,
@@ -2853,7 +2854,7 @@ extern "C" {
     /// Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
     /// comm: the ranks that commit, open and load together; for collections on a mesh the communicator
     /// that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
-    /// options: kind CHECKPOINT (KEEP_LAST) or NULL. out: owned by the caller; keeps what it needs of comm.
+    /// options: kind CHECKPOINT (KEEP_LAST, MOST_DELTAS) or NULL. out: owned by the caller; keeps what it needs of comm.
     /// Not collective, but all ranks of comm create their handles on it in the same order.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_create(comm: *mut shardrec_comm, directory: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_checkpoint) -> shardrec_status;
@@ -2911,11 +2912,13 @@ extern "C" {
     /// handle (shardrec_collection_mark says what has); layers, DDP parameters and tensors whole. It is a checkpoint as any
     /// other: it becomes the newest at once, on all ranks, or is not there; open, load, verify and scorers take it, and read
     /// the whole checkpoint that it is a change of, and all deltas in between, with their checksums. KEEP_LAST leaves
-    /// those where a checkpoint that stays is a change of them.
+    /// those where a checkpoint that stays is a change of them. States are in all deltas, also in those that are made for
+    /// scorers, which do not read them.
     /// The commit is whole where this handle does not know the changes: in the first call of this function, in the first one
     /// behind open or a load, where other collections have been added since, and behind MOST_DELTAS deltas; commit and
-    /// commit_begin write a whole one, which later deltas are changes of. From the first call on a mark of each
-    /// collection notes the changes (memory: shardrec_collection_mark), until the handle is destroyed or a load.
+    /// commit_begin write a whole one, which later deltas are changes of. From the first call on, until the handle is
+    /// destroyed, a mark of each collection notes the changes (memory: shardrec_collection_mark); a load releases it, and
+    /// the next commit of any kind makes one again. Temporary memory: another mark of each collection, and about 14 MiB.
     /// out_delta: 1 where changes alone were written, else 0; the same on all ranks. All else, and errors: as
     /// shardrec_checkpoint_commit; also NOT_FOUND (the last commit is not in the directory any more: commit writes a whole
     /// one). Since 0.2.
@@ -2962,7 +2965,10 @@ extern "C" {
     /// Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
     /// wrote it. Names, shapes, dtypes and optimizers must agree; what the checkpoint holds beside is
     /// left out. Tables are read once, by all ranks together, and sent to those that hold them; every
-    /// byte is verified as it is read. Layers and DDP parameters change last, after all is read.
+    /// byte is verified as it is read. Of a delta the whole checkpoint behind it is read so, and then the deltas in their
+    /// order, each by all ranks that hold rows and columns of what it has: as many bytes as the chain has, those of deltas
+    /// up to once for each rank where tables are replicated or cut otherwise than they were saved. Layers and DDP
+    /// parameters change last, after all is read.
     /// A load that fails before it has written to a table changes nothing. One that fails later (a
     /// damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
     /// refusing what reads or changes their tables, commits among it, with INVALID_STATE, until a load
@@ -3123,9 +3129,10 @@ extern "C" {
     /// have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
     /// between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
     /// none of them reads the checkpoint before, then they are written into the tables; memory and time are in
-    /// proportion to them. INT8 rows are quantised anew where they have changed. A delta is read whole where tables that are
-    /// MAPPED have changed. Its tables must have the same names, dims, and features
-    /// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
+    /// proportion to them, with half a byte per row of the tables that have changed, and the manifests of the chain. INT8 rows
+    /// are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
+    /// have changed, and where INT8 rows have changed in some columns only. Its tables must have the same names, dims, and
+    /// features as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
     /// After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
     /// is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
     /// those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1.

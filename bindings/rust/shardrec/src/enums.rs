@@ -1593,11 +1593,11 @@ pub enum OptionKey {
     /// connection does not reach, is lost to the others; default 4.
     SilenceSeconds,
     /// `SHARDREC_OPTION_KEEP_LAST`: i64, \>= 0: checkpoints of the run that stay after a commit, the new one included;
-    /// 0 (default): all.
+    /// 0 (default): all. What a delta that stays is a change of stays, too: up to MOST_DELTAS more.
     KeepLast,
     /// `SHARDREC_OPTION_MOST_DELTAS`: i64 in \[0, 1000\]: deltas that follow a whole checkpoint before
     /// [`Checkpoint::commit_delta`](crate::Checkpoint::commit_delta) writes a whole one again, which those that stay (KEEP_LAST) no longer need;
-    /// default 100. Since 0.2.
+    /// default 100. A load and the opening of a scorer read as many, an open and a commit their manifests. Since 0.2.
     MostDeltas,
     /// `SHARDREC_OPTION_SERVED_TABLES`: i64, shardrec_served_tables; default MEMORY.
     ServedTables,

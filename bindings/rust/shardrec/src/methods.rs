@@ -1153,7 +1153,8 @@ impl Collection {
         Ok(out_count)
     }
 
-    /// Releases a mark, and its memory. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND. Since 0.2.
+    /// Releases a mark, and its memory; the bits that all marks share stay until the collection is destroyed.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND. Since 0.2.
     pub fn release_mark(&mut self, mark: i64) -> Result<()> {
         check(unsafe { sys::shardrec_collection_release_mark(self.0, mark) })
     }
@@ -1804,7 +1805,7 @@ impl Checkpoint {
     /// Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
     /// comm: the ranks that commit, open and load together; for collections on a mesh the communicator
     /// that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
-    /// options: kind CHECKPOINT (KEEP_LAST) or None. It keeps what it needs of comm.
+    /// options: kind CHECKPOINT (KEEP_LAST, MOST_DELTAS) or None. It keeps what it needs of comm.
     /// Not collective, but all ranks of comm create their handles on it in the same order.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(comm: &Comm, directory: &str, options: Option<&CheckpointOptions>) -> Result<Checkpoint> {
@@ -1886,11 +1887,13 @@ impl Checkpoint {
     /// handle ([`Collection::mark`](crate::Collection::mark) says what has); layers, DDP parameters and tensors whole. It is a checkpoint as any
     /// other: it becomes the newest at once, on all ranks, or is not there; open, load, verify and scorers take it, and read
     /// the whole checkpoint that it is a change of, and all deltas in between, with their checksums. KEEP_LAST leaves
-    /// those where a checkpoint that stays is a change of them.
+    /// those where a checkpoint that stays is a change of them. States are in all deltas, also in those that are made for
+    /// scorers, which do not read them.
     /// The commit is whole where this handle does not know the changes: in the first call of this function, in the first one
     /// behind open or a load, where other collections have been added since, and behind MOST_DELTAS deltas; commit and
-    /// commit_begin write a whole one, which later deltas are changes of. From the first call on a mark of each
-    /// collection notes the changes (memory: [`Collection::mark`](crate::Collection::mark)), until the handle is destroyed or a load.
+    /// commit_begin write a whole one, which later deltas are changes of. From the first call on, until the handle is
+    /// destroyed, a mark of each collection notes the changes (memory: [`Collection::mark`](crate::Collection::mark)); a load releases it, and
+    /// the next commit of any kind makes one again. Temporary memory: another mark of each collection, and about 14 MiB.
     /// out_delta: 1 where changes alone were written, else 0; the same on all ranks. All else, and errors: as
     /// [`Checkpoint::commit`](crate::Checkpoint::commit); also NOT_FOUND (the last commit is not in the directory any more: commit writes a whole
     /// one). Since 0.2.
@@ -1958,7 +1961,10 @@ impl Checkpoint {
     /// Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
     /// wrote it. Names, shapes, dtypes and optimizers must agree; what the checkpoint holds beside is
     /// left out. Tables are read once, by all ranks together, and sent to those that hold them; every
-    /// byte is verified as it is read. Layers and DDP parameters change last, after all is read.
+    /// byte is verified as it is read. Of a delta the whole checkpoint behind it is read so, and then the deltas in their
+    /// order, each by all ranks that hold rows and columns of what it has: as many bytes as the chain has, those of deltas
+    /// up to once for each rank where tables are replicated or cut otherwise than they were saved. Layers and DDP
+    /// parameters change last, after all is read.
     /// A load that fails before it has written to a table changes nothing. One that fails later (a
     /// damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
     /// refusing what reads or changes their tables, commits among it, with INVALID_STATE, until a load
@@ -2147,9 +2153,10 @@ impl Scorer {
     /// have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
     /// between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
     /// none of them reads the checkpoint before, then they are written into the tables; memory and time are in
-    /// proportion to them. INT8 rows are quantised anew where they have changed. A delta is read whole where tables that are
-    /// MAPPED have changed. Its tables must have the same names, dims, and features
-    /// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
+    /// proportion to them, with half a byte per row of the tables that have changed, and the manifests of the chain. INT8 rows
+    /// are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
+    /// have changed, and where INT8 rows have changed in some columns only. Its tables must have the same names, dims, and
+    /// features as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
     /// After an error the one before is served on. control: as [`Scorer::open`](crate::Scorer::open). out_step: the step that
     /// is served now. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
     /// those of [`Scorer::open`](crate::Scorer::open); INVALID_ARGUMENT (another model). Since 0.1.

@@ -1085,7 +1085,8 @@ impl CheckpointOptions {
         self.0.real(key)
     }
 
-    /// KEEP_LAST: \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all.
+    /// KEEP_LAST: \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all. What
+    /// a delta that stays is a change of stays, too: up to MOST_DELTAS more.
     #[must_use]
     pub fn keep_last(mut self, value: i64) -> Self {
         self.0.set(OptionKey::KeepLast, Value::Integer(value));
@@ -1093,7 +1094,8 @@ impl CheckpointOptions {
     }
 
     /// MOST_DELTAS: in \[0, 1000\]: deltas that follow a whole checkpoint before shardrec_checkpoint_commit_delta
-    /// writes a whole one again, which those that stay (KEEP_LAST) no longer need; default 100. Since 0.2.
+    /// writes a whole one again, which those that stay (KEEP_LAST) no longer need; default 100. A load and the
+    /// opening of a scorer read as many, an open and a commit their manifests. Since 0.2.
     #[must_use]
     pub fn most_deltas(mut self, value: i64) -> Self {
         self.0.set(OptionKey::MostDeltas, Value::Integer(value));
