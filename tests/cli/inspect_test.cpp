@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "command.h"
 #include "saved_model.h"
@@ -196,6 +197,30 @@ TEST_F(Inspect, DeltasAreShownAndComparedByTheirValues) {
   const Finished shown = run({"inspect", path("published"), "--step", "15"});
   EXPECT_NE(shown.out.find("delta of step 10"), std::string::npos) << shown.out;
   EXPECT_NE(shown.out.find("changed rows"), std::string::npos) << shown.out;
+  const Finished alone = run({"inspect", of_15});
+  EXPECT_NE(alone.out.find("delta of step 10"), std::string::npos) << alone.out;
+}
+
+// A row that several ranks have some columns of is one row.
+TEST_F(Inspect, ChangedRowsAreCountedOnceHoweverTheTableIsCut) {
+  const auto lines_of = [&](const char* sharding) {
+    train({"--ranks", "2", "--sharding", sharding, "--save", path(sharding), "--save-every", "10",
+           "--publish-every", "5", "--keep", "0"});
+    const Finished shown = run({"inspect", path(sharding), "--step", "15"});
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    std::vector<std::string> changed;  // the last word of each table's line
+    std::istringstream text(shown.out);
+    for (std::string line; std::getline(text, line);) {
+      if (line.find("rowwise_adagrad") == std::string::npos) continue;
+      line.erase(line.find_last_not_of(' ') + 1);
+      changed.push_back(line.substr(line.find_last_of(' ') + 1));
+    }
+    return changed;
+  };
+  const std::vector<std::string> by_rows = lines_of("row_wise");
+  ASSERT_EQ(by_rows.size(), 26u);
+  EXPECT_NE(by_rows.front(), "0");
+  EXPECT_EQ(lines_of("column_wise"), by_rows);
 }
 
 TEST_F(Inspect, OneCheckpointOfADirectoryIsADirectoryToo) {

@@ -34,9 +34,12 @@ struct Report {
 
 json list_of(const std::string& directory) { return json::parse(Checkpoint::list_json(directory)); }
 
-// What a delta is a change of.
-std::string change_text(const json& list, const json& entry) {
+// What a delta is a change of. The list of a directory that is a checkpoint itself has that alone.
+std::string change_text(const json& list, const json& contents, const json& entry) {
   if (!entry.contains("base")) return "";
+  if (entry.at("directory") == "") {
+    return "delta of step " + with_separators(contents.at("base").at("step"));
+  }
   for (const json& other : list.at("checkpoints")) {
     if (other.at("commit") != entry.at("base")) continue;
     return "delta of step " + with_separators(other.at("step"));
@@ -44,20 +47,20 @@ std::string change_text(const json& list, const json& entry) {
   return "delta of a missing one";
 }
 
-std::string checkpoint_table(const json& list) {
+std::string checkpoint_table(const json& list, const json& contents) {
   TextTable table(
       {{"step"}, {"bytes"}, {"directory", Align::kLeft}, {"", Align::kLeft}, {"", Align::kLeft}});
   for (const json& entry : list.at("checkpoints")) {
     const bool latest = entry.at("step") == list.at("latest");
     table.add({with_separators(entry.at("step")), bytes_text(entry.at("bytes")),
-               entry.at("directory"), change_text(list, entry), latest ? "latest" : ""});
+               entry.at("directory"), change_text(list, contents, entry), latest ? "latest" : ""});
   }
   return table.text();
 }
 
 struct TableSize {
   int64_t boxes = 0;    // of the weights
-  int64_t changed = 0;  // of a delta, rows of these boxes
+  int64_t changed = 0;  // of a delta, rows of the table
   int64_t weights = 0;
   int64_t states = 0;
 };
@@ -69,7 +72,8 @@ TableSize size_of(const json& contents, const std::string& collection, const std
     const int64_t bytes = box.at("bytes");
     const bool weights = box.at("part") == "weights";
     size.boxes += weights ? 1 : 0;
-    if (weights) size.changed += box.value("changed_rows", int64_t{0});
+    // Boxes of the first column have each row once.
+    if (weights && box.at("col") == 0) size.changed += box.value("changed_rows", int64_t{0});
     (weights ? size.weights : size.states) += bytes;
   }
   return size;
@@ -176,7 +180,7 @@ void print(const InspectOptions& options, const Report& report) {
     std::cout << line.dump() << "\n" << std::flush;
     return;
   }
-  std::cout << checkpoint_table(report.list) << "\n";
+  std::cout << checkpoint_table(report.list, report.contents) << "\n";
   std::cout << "step " << with_separators(report.step) << ", saved by "
             << report.contents.at("ranks")
             << (report.contents.at("ranks") == 1 ? " rank" : " ranks") << "\n";
