@@ -217,9 +217,9 @@ SHARDREC_API shardrec_status shardrec_checkpoint_info(const shardrec_checkpoint 
  * succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
  * so is a batch between forward and backward: backward, accumulate and send_gradients of it are
  * INVALID_STATE. control: as commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
- * (none is open, nothing was added, some rank is between send_gradients and backward, or between
- * backward_begin and backward_wait), NOT_FOUND (a name, table or parameter that the checkpoint has not),
- * INVALID_ARGUMENT (another shape, dtype or
+ * (none is open, nothing was added, some rank is between send_gradients and backward, between
+ * backward_begin and backward_wait, or between sync_begin and sync_wait of a collection's replicas), NOT_FOUND (a
+ * name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
  * optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
  * IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_load(shardrec_checkpoint *checkpoint,

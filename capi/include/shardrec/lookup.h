@@ -137,9 +137,9 @@ SHARDREC_API shardrec_status shardrec_lookup_set_gradient(shardrec_lookup *looku
  * or the lookup is destroyed: other ranks may read them in the meantime.
  * Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
  * nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
- * another lookup, reads and writes of rows, shardrec_collection_sync_replicas): INVALID_STATE, nothing has
- * changed. begin and set_gradient of other lookups are fine.
- * Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
+ * another lookup, reads and writes of rows, shardrec_collection_sync_replicas, _sync_begin, _sync_wait,
+ * _check_replicas and _replica_fill): INVALID_STATE, nothing has changed. begin and set_gradient of other lookups are
+ * fine. Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
  * nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
  * INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *lookup,
@@ -173,8 +173,8 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
  * call).
  *
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
- * forward; another update than send_gradients was given: these only on this rank; tables that were loaded
- * since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
+ * forward; another update than send_gradients was given: these only on this rank; tables that were loaded or
+ * filled since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
  * MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup,
                                                       shardrec_update update);

@@ -364,7 +364,8 @@ typedef enum shardrec_option {
                                         that a device has to do (shardrec_collection_wait_device) are
                                         as the program's cudaSetDeviceFlags() says. Since 0.2 */
   SHARDREC_OPTION_REPLICA_SYNC = 413, /* i64, shardrec_replica_sync: which rows
-                                         shardrec_collection_sync_replicas moves. Default TOUCHED, for
+                                         shardrec_collection_sync_replicas and
+                                         shardrec_collection_sync_begin move. Default TOUCHED, for
                                          which a bit per row is kept where a mesh has several
                                          replicas; the same on all ranks. Since 0.2 */
   /* Lookup. */
