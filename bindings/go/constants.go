@@ -1190,8 +1190,8 @@ const (
 	// cudaSetDeviceFlags() says. Since 0.2.
 	OptionDeviceWait Option = 412
 	// OptionReplicaSync is SHARDREC_OPTION_REPLICA_SYNC: i64, [ReplicaSync]: which rows
-	// [Collection.SyncReplicas] moves. Default TOUCHED, for which a bit per row is kept where a mesh has several
-	// replicas; the same on all ranks. Since 0.2.
+	// [Collection.SyncReplicas] and [Collection.SyncBegin] move. Default TOUCHED, for which a bit per row is
+	// kept where a mesh has several replicas; the same on all ranks. Since 0.2.
 	OptionReplicaSync Option = 413
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.

@@ -1026,26 +1026,27 @@ func (c *Collection) SyncReplicas() error {
 // averaged; a thread of the library averages the copies with those of the other replicas; wait adds to each row what
 // its copy has gained by that: row + (mean - copy) in float32, rounded to the table's dtype. States that are sums of
 // squares ("sum", "exp_avg_sq") become 0 where they would be less. A number that is still as it was when begin was
-// called becomes the mean, so that with nothing trained or written in between the two are
-// [Collection.SyncReplicas], bit for bit. Otherwise replicas differ after wait: rows that were updated or
-// written in between count as changed, and are averaged by the next sync; they are equal after a blocking sync only. A
-// row may be longer than MAX_NORM until its next step.
-// Between the two, [Collection.SyncReplicas], _sync_begin, _check_replicas, _replica_fill and loads of
-// checkpoints are [ErrInvalidState], and nothing has changed; all other calls of the collection and its lookups are as
-// ever. wait without begin is [ErrInvalidState]. Steps and settings are compared by both, as
+// called becomes the mean, so that with nothing trained in between the two are [Collection.SyncReplicas], bit
+// for bit. Otherwise replicas differ after wait: rows that were updated in between count as changed, and are averaged
+// by the next sync; they are equal after a blocking sync only. A row may be longer than MAX_NORM until its next step.
+// Between the two, [Collection.SyncReplicas], _sync_begin, _check_replicas, _replica_fill, _write_range,
+// _write_rows and loads of checkpoints are [ErrInvalidState], and nothing has changed; all other calls of the collection
+// and its lookups are as ever. wait without begin is [ErrInvalidState]. Steps and settings are compared by both, as
 // [Collection.SyncReplicas] does; after [ErrDisagreement] from wait the sync is still under way (set what differs and
 // call again).
 // Copies and means take twice the bytes of the rows that are averaged, in the host's memory or on the collection's
-// device (STAT_BYTES_BUFFERS), which are kept for the next time; where a rank has no room for them, begin is
-// [ErrOutOfMemory] on all ranks, and all is as before. The thread exchanges over a channel of its own. What ends it (a dead
-// peer, the step deadline of an exchange, an abort, memory that runs out) ends this rank's sharding and replica groups
-// and the mesh at once, and wait says what it was. So does destroying the collection between the two. Rows change in
-// wait only, when all ranks of the mesh have all means.
+// device, and rows that are fewer than all of a box 8 bytes each in the host's (STAT_BYTES_BUFFERS), which are kept for
+// the next time; where a rank has no room for them, begin is [ErrOutOfMemory] on all ranks, all is as before, and all
+// ranks free what they had. The thread exchanges over a channel of its own. What ends it (a dead peer, the step
+// deadline of an exchange, an abort, memory that runs out) ends this rank's sharding and replica groups and the mesh
+// at once, and wait says what it was. So does destroying the collection between the two. Rows change in wait only,
+// when all ranks of the mesh have all means.
 // On a collection without a mesh, or with one replica, nothing happens in either. With a DEVICE whose rows go by NCCL,
 // begin is [ErrUnsupported] on all ranks, and all is as before: its exchanges and those of steps would be under way at once,
 // in orders that ranks do not share.
 // Both are collective over the mesh and take effect in call order; begin blocks until the rows are copied, wait until
-// the means are there. Errors: as [Collection.SyncReplicas]; begin also [ErrUnsupported]. Since 0.2.
+// the means are there on all ranks of the mesh: the step deadline must cover what the exchanges of one rank take longer
+// than those of another. Errors: as [Collection.SyncReplicas]; begin also [ErrUnsupported]. Since 0.2.
 func (c *Collection) SyncBegin() error {
 	return capi.Collection_sync_begin(c.raw())
 }
@@ -1067,8 +1068,9 @@ func (c *Collection) SyncWait() error {
 // Each rank reads and hashes all its rows, in one thread (those of a device go through the host). [ErrInvalidState]: as
 // [Collection.SyncReplicas], and between sync_begin and sync_wait. After errors other than a handle's,
 // [ErrInvalidState] and [ErrDisagreement] this rank's groups and the mesh are dead.
-// Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: [ErrInvalidHandle],
-// [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrDisagreement], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+// Collective over the mesh, or without one over the communicator, blocking (setup deadline; until the ranks of its
+// sharding group have called it the step deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState],
+// [ErrDisagreement], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
 func (c *Collection) CheckReplicas() error {
 	return capi.Collection_check_replicas(c.raw())
 }
@@ -1076,17 +1078,21 @@ func (c *Collection) CheckReplicas() error {
 // ReplicaFill is shardrec_collection_replica_fill.
 //
 // Copies one replica to all others, bit for bit: tables with all optimizer states, the number of steps, learning rates
-// and frozen flags. For a sharding group that has joined or was lost: make a mesh of the ranks that there are now and a
-// collection on it, write the rows of one replica ([Collection.WriteRange]), and fill the others from it.
+// and frozen flags. For a sharding group that has joined: make a mesh of the ranks that there are now and a collection
+// on it, write the rows of one replica ([Collection.ReadRange] of the collection before,
+// [Collection.WriteRange]), and fill the others from it. After a rank was lost its mesh is dead, and rows of
+// the collection before cannot be read: load a checkpoint, which fills all replicas.
 // replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
-// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas. Rows go through the
-// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, nothing happens. [ErrInvalidState]: as
-// [Collection.SyncReplicas], and between sync_begin and sync_wait. What all ranks refuse alike
-// ([ErrInvalidArgument], [ErrDisagreement]) leaves all as it was; after errors other than these, [ErrInvalidState] and a handle's
-// this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
-// Collective over the mesh, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState],
-// [ErrInvalidArgument] (no such replica on some rank), [ErrDisagreement] (ranks name different ones), [ErrMismatch], [ErrOutOfMemory],
-// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas, and so is a batch
+// between forward and backward, as by [Checkpoint.Load]. Rows go through the
+// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, 0 is accepted and nothing
+// happens. [ErrInvalidState]: as [Collection.SyncReplicas], and between sync_begin and sync_wait. What all ranks
+// refuse alike ([ErrInvalidArgument], [ErrDisagreement]) leaves all as it was; after errors other than these, [ErrInvalidState]
+// and a handle's this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
+// Collective over the mesh, blocking (setup deadline; until the ranks of its sharding group have called it the step
+// deadline): returns when all replicas are filled. Errors: [ErrInvalidHandle],
+// [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument] (no such replica on some rank), [ErrDisagreement] (ranks name different
+// ones), [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
 func (c *Collection) ReplicaFill(replica int) error {
 	return capi.Collection_replica_fill(c.raw(), int32(replica))
 }
@@ -1152,7 +1158,7 @@ func (c *Collection) ReadRange(table int, part TablePart, row int, rows int, out
 // Writes rows [row, row + rows) of a table from values, as [Collection.ReadRange]; weights of 16 bits
 // are rounded to nearest. Writing states too is a warm start. Ranges of several
 // ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
-// Errors: as [Collection.ReadRange]. Since 0.1.
+// Errors: as [Collection.ReadRange]; [ErrInvalidState] also between sync_begin and sync_wait. Since 0.1.
 func (c *Collection) WriteRange(table int, part TablePart, row int, rows int, values Tensor) error {
 	return capi.Collection_write_range(c.raw(), int32(table), int32(part), int64(row), int64(rows), values.raw)
 }
@@ -1178,7 +1184,7 @@ func (c *Collection) ReadRows(table int, part TablePart, ids Tensor, out Tensor)
 // [Collection.ReadRows], values rounded as [Collection.WriteRange] does. Where a row is
 // written more than once, the last entry of the highest rank stays. Replicas are all written.
 // After an error that ends the communicator, some of the rows may have been written. Collective,
-// blocking (the step deadline holds for each block). Errors: as [Collection.ReadRange]. Since 0.1.
+// blocking (the step deadline holds for each block). Errors: as [Collection.WriteRange]. Since 0.1.
 func (c *Collection) WriteRows(table int, part TablePart, ids Tensor, values Tensor) error {
 	return capi.Collection_write_rows(c.raw(), int32(table), int32(part), ids.raw, values.raw)
 }
@@ -1337,9 +1343,9 @@ func (l *Lookup) SetGradient(output int, gradient Tensor) error {
 // or the lookup is destroyed: other ranks may read them in the meantime.
 // Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
 // nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
-// another lookup, reads and writes of rows, [Collection.SyncReplicas]): [ErrInvalidState], nothing has
-// changed. begin and set_gradient of other lookups are fine.
-// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
+// another lookup, reads and writes of rows, [Collection.SyncReplicas], _sync_begin, _sync_wait,
+// _check_replicas and _replica_fill): [ErrInvalidState], nothing has changed. begin and set_gradient of other lookups are
+// fine. Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
 // nobody. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; see above),
 // [ErrInvalidArgument], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrMismatch], [ErrAborted]. Since 0.1.
 func (l *Lookup) SendGradients(update Update) error {
@@ -1376,8 +1382,8 @@ func (l *Lookup) SendGradients(update Update) error {
 // call).
 //
 // Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (update), [ErrInvalidState] (no
-// forward; another update than send_gradients was given: these only on this rank; tables that were loaded
-// since, on all ranks alike: the batch is over, and nothing was exchanged), [ErrInvalidBatch], [ErrOutOfMemory],
+// forward; another update than send_gradients was given: these only on this rank; tables that were loaded or
+// filled since, on all ranks alike: the batch is over, and nothing was exchanged), [ErrInvalidBatch], [ErrOutOfMemory],
 // [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (l *Lookup) Backward(update Update) error {
 	return capi.Lookup_backward(l.raw(), int32(update))
@@ -2288,9 +2294,9 @@ func (c *Checkpoint) Info() (CheckpointInfo, error) {
 // succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
 // so is a batch between forward and backward: backward, accumulate and send_gradients of it are
 // [ErrInvalidState]. ctx: as commit. Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState]
-// (none is open, nothing was added, some rank is between send_gradients and backward, or between
-// backward_begin and backward_wait), [ErrNotFound] (a name, table or parameter that the checkpoint has not),
-// [ErrInvalidArgument] (another shape, dtype or
+// (none is open, nothing was added, some rank is between send_gradients and backward, between
+// backward_begin and backward_wait, or between sync_begin and sync_wait of a collection's replicas), [ErrNotFound] (a
+// name, table or parameter that the checkpoint has not), [ErrInvalidArgument] (another shape, dtype or
 // optimizer), [ErrCorruptData] (names the tensor), [ErrUnsupported] (SHARD statistics of other column cuts),
 // [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Checkpoint) Load(ctx context.Context) error {

@@ -44,7 +44,7 @@ std::string above(std::string directory) {
 // that the file system knows, as for a path that ends in "." or in a link.
 std::string root_of(const Opened& delta, Environment& environment) {
   const ManifestBase& base = *delta.manifest.base;
-  const std::string named = above(delta.directory);
+  std::string named = above(delta.directory);
   const std::string path = join_path(join_path(named, base.directory), kManifestName);
   if (environment.exists(path) && manifest_checksum(core::read_text_file(
                                       environment, path, kMostManifestBytes)) == base.checksum) {

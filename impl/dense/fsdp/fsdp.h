@@ -155,7 +155,6 @@ class Fsdp {
 
   State state_ = State::kIdle;
   bool sync_ = false;
-  bool was_stepped_ = false;
   uint64_t begun_ = 0;
   int64_t steps_ = 0;
   int64_t local_steps_ = 0;

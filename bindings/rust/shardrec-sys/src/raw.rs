@@ -544,7 +544,7 @@ pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
 /// i64, shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2
 pub const SHARDREC_OPTION_DEVICE_WAIT: shardrec_option = shardrec_option(412);
-/// i64, shardrec_replica_sync: which rows shardrec_collection_sync_replicas moves. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas; the same on all ranks. Since 0.2
+/// i64, shardrec_replica_sync: which rows shardrec_collection_sync_replicas and shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas; the same on all ranks. Since 0.2
 pub const SHARDREC_OPTION_REPLICA_SYNC: shardrec_option = shardrec_option(413);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
@@ -2151,26 +2151,27 @@ extern "C" {
     /// averaged; a thread of the library averages the copies with those of the other replicas; wait adds to each row what
     /// its copy has gained by that: row + (mean - copy) in float32, rounded to the table's dtype. States that are sums of
     /// squares ("sum", "exp_avg_sq") become 0 where they would be less. A number that is still as it was when begin was
-    /// called becomes the mean, so that with nothing trained or written in between the two are
-    /// shardrec_collection_sync_replicas, bit for bit. Otherwise replicas differ after wait: rows that were updated or
-    /// written in between count as changed, and are averaged by the next sync; they are equal after a blocking sync only. A
-    /// row may be longer than MAX_NORM until its next step.
-    /// Between the two, shardrec_collection_sync_replicas, _sync_begin, _check_replicas, _replica_fill and loads of
-    /// checkpoints are INVALID_STATE, and nothing has changed; all other calls of the collection and its lookups are as
-    /// ever. wait without begin is INVALID_STATE. Steps and settings are compared by both, as
+    /// called becomes the mean, so that with nothing trained in between the two are shardrec_collection_sync_replicas, bit
+    /// for bit. Otherwise replicas differ after wait: rows that were updated in between count as changed, and are averaged
+    /// by the next sync; they are equal after a blocking sync only. A row may be longer than MAX_NORM until its next step.
+    /// Between the two, shardrec_collection_sync_replicas, _sync_begin, _check_replicas, _replica_fill, _write_range,
+    /// _write_rows and loads of checkpoints are INVALID_STATE, and nothing has changed; all other calls of the collection
+    /// and its lookups are as ever. wait without begin is INVALID_STATE. Steps and settings are compared by both, as
     /// shardrec_collection_sync_replicas does; after DISAGREEMENT from wait the sync is still under way (set what differs and
     /// call again).
     /// Copies and means take twice the bytes of the rows that are averaged, in the host's memory or on the collection's
-    /// device (STAT_BYTES_BUFFERS), which are kept for the next time; where a rank has no room for them, begin is
-    /// OUT_OF_MEMORY on all ranks, and all is as before. The thread exchanges over a channel of its own. What ends it (a dead
-    /// peer, the step deadline of an exchange, an abort, memory that runs out) ends this rank's sharding and replica groups
-    /// and the mesh at once, and wait says what it was. So does destroying the collection between the two. Rows change in
-    /// wait only, when all ranks of the mesh have all means.
+    /// device, and rows that are fewer than all of a box 8 bytes each in the host's (STAT_BYTES_BUFFERS), which are kept for
+    /// the next time; where a rank has no room for them, begin is OUT_OF_MEMORY on all ranks, all is as before, and all
+    /// ranks free what they had. The thread exchanges over a channel of its own. What ends it (a dead peer, the step
+    /// deadline of an exchange, an abort, memory that runs out) ends this rank's sharding and replica groups and the mesh
+    /// at once, and wait says what it was. So does destroying the collection between the two. Rows change in wait only,
+    /// when all ranks of the mesh have all means.
     /// On a collection without a mesh, or with one replica, nothing happens in either. With a DEVICE whose rows go by NCCL,
     /// begin is UNSUPPORTED on all ranks, and all is as before: its exchanges and those of steps would be under way at once,
     /// in orders that ranks do not share.
     /// Both are collective over the mesh and take effect in call order; begin blocks until the rows are copied, wait until
-    /// the means are there. Errors: as shardrec_collection_sync_replicas; begin also UNSUPPORTED. Since 0.2.
+    /// the means are there on all ranks of the mesh: the step deadline must cover what the exchanges of one rank take longer
+    /// than those of another. Errors: as shardrec_collection_sync_replicas; begin also UNSUPPORTED. Since 0.2.
     pub fn shardrec_collection_sync_begin(collection: *mut shardrec_collection) -> shardrec_status;
     /// The C API's `shardrec_collection_sync_wait`.
     pub fn shardrec_collection_sync_wait(collection: *mut shardrec_collection) -> shardrec_status;
@@ -2184,21 +2185,26 @@ extern "C" {
     /// Each rank reads and hashes all its rows, in one thread (those of a device go through the host). INVALID_STATE: as
     /// shardrec_collection_sync_replicas, and between sync_begin and sync_wait. After errors other than a handle's,
     /// INVALID_STATE and DISAGREEMENT this rank's groups and the mesh are dead.
-    /// Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: INVALID_HANDLE,
-    /// CLOSED, BUSY, INVALID_STATE, DISAGREEMENT, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// Collective over the mesh, or without one over the communicator, blocking (setup deadline; until the ranks of its
+    /// sharding group have called it the step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
+    /// DISAGREEMENT, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_collection_check_replicas(collection: *mut shardrec_collection) -> shardrec_status;
     /// Copies one replica to all others, bit for bit: tables with all optimizer states, the number of steps, learning rates
-    /// and frozen flags. For a sharding group that has joined or was lost: make a mesh of the ranks that there are now and a
-    /// collection on it, write the rows of one replica (shardrec_collection_write_range), and fill the others from it.
+    /// and frozen flags. For a sharding group that has joined: make a mesh of the ranks that there are now and a collection
+    /// on it, write the rows of one replica (shardrec_collection_read_range of the collection before,
+    /// shardrec_collection_write_range), and fill the others from it. After a rank was lost its mesh is dead, and rows of
+    /// the collection before cannot be read: load a checkpoint, which fills all replicas.
     /// replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
-    /// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas. Rows go through the
-    /// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, nothing happens. INVALID_STATE: as
-    /// shardrec_collection_sync_replicas, and between sync_begin and sync_wait. What all ranks refuse alike
-    /// (INVALID_ARGUMENT, DISAGREEMENT) leaves all as it was; after errors other than these, INVALID_STATE and a handle's
-    /// this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
-    /// Collective over the mesh, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
-    /// INVALID_ARGUMENT (no such replica on some rank), DISAGREEMENT (ranks name different ones), MISMATCH, OUT_OF_MEMORY,
-    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas, and so is a batch
+    /// between forward and backward, as by shardrec_checkpoint_load. Rows go through the
+    /// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, 0 is accepted and nothing
+    /// happens. INVALID_STATE: as shardrec_collection_sync_replicas, and between sync_begin and sync_wait. What all ranks
+    /// refuse alike (INVALID_ARGUMENT, DISAGREEMENT) leaves all as it was; after errors other than these, INVALID_STATE
+    /// and a handle's this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
+    /// Collective over the mesh, blocking (setup deadline; until the ranks of its sharding group have called it the step
+    /// deadline): returns when all replicas are filled. Errors: INVALID_HANDLE,
+    /// CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT (no such replica on some rank), DISAGREEMENT (ranks name different
+    /// ones), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_collection_replica_fill(collection: *mut shardrec_collection, replica: i32) -> shardrec_status;
     /// Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what
     /// their optimizers say; set the same on all ranks before the same step, else that backward is
@@ -2230,7 +2236,7 @@ extern "C" {
     /// Writes rows \[row, row + rows) of a table from values, as shardrec_collection_read_range; weights of 16 bits
     /// are rounded to nearest. Writing states too is a warm start. Ranges of several
     /// ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
-    /// Errors: as shardrec_collection_read_range. Since 0.1.
+    /// Errors: as shardrec_collection_read_range; INVALID_STATE also between sync_begin and sync_wait. Since 0.1.
     pub fn shardrec_collection_write_range(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, values: *const shardrec_tensor) -> shardrec_status;
     /// Reads the rows of a table that ids name, in their order, into out, float32, \[ids, width\], any row
     /// stride, unit column stride; as shardrec_collection_read_range otherwise.
@@ -2246,7 +2252,7 @@ extern "C" {
     /// shardrec_collection_read_rows, values rounded as shardrec_collection_write_range does. Where a row is
     /// written more than once, the last entry of the highest rank stays. Replicas are all written.
     /// After an error that ends the communicator, some of the rows may have been written. Collective,
-    /// blocking (the step deadline holds for each block). Errors: as shardrec_collection_read_range. Since 0.1.
+    /// blocking (the step deadline holds for each block). Errors: as shardrec_collection_write_range. Since 0.1.
     pub fn shardrec_collection_write_rows(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, ids: *const shardrec_tensor, values: *const shardrec_tensor) -> shardrec_status;
     /// Makes a mark: rows of this rank's boxes that change from now on are noted for it, until it is released. Changed
     /// are rows that a step updates, a write writes or a sync of replicas averages; after the begin of a load all rows are.
@@ -2341,9 +2347,9 @@ extern "C" {
     /// or the lookup is destroyed: other ranks may read them in the meantime.
     /// Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
     /// nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
-    /// another lookup, reads and writes of rows, shardrec_collection_sync_replicas): INVALID_STATE, nothing has
-    /// changed. begin and set_gradient of other lookups are fine.
-    /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
+    /// another lookup, reads and writes of rows, shardrec_collection_sync_replicas, _sync_begin, _sync_wait,
+    /// _check_replicas and _replica_fill): INVALID_STATE, nothing has changed. begin and set_gradient of other lookups are
+    /// fine. Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
     /// nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
     /// INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
     pub fn shardrec_lookup_send_gradients(lookup: *mut shardrec_lookup, update: shardrec_update) -> shardrec_status;
@@ -2375,8 +2381,8 @@ extern "C" {
     /// call).
     ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
-    /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded
-    /// since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
+    /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded or
+    /// filled since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
     /// MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup, update: shardrec_update) -> shardrec_status;
     /// backward in two halves: the step is taken on a thread of the lookup's own, while the host computes what the
@@ -2975,9 +2981,9 @@ extern "C" {
     /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
     /// so is a batch between forward and backward: backward, accumulate and send_gradients of it are
     /// INVALID_STATE. control: as commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
-    /// (none is open, nothing was added, some rank is between send_gradients and backward, or between
-    /// backward_begin and backward_wait), NOT_FOUND (a name, table or parameter that the checkpoint has not),
-    /// INVALID_ARGUMENT (another shape, dtype or
+    /// (none is open, nothing was added, some rank is between send_gradients and backward, between
+    /// backward_begin and backward_wait, or between sync_begin and sync_wait of a collection's replicas), NOT_FOUND (a
+    /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
     /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
     /// IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_checkpoint_load(checkpoint: *mut shardrec_checkpoint, control: *mut shardrec_control) -> shardrec_status;

@@ -1491,9 +1491,9 @@ pub enum OptionKey {
     /// that a device has to do ([`Collection::wait_device`](crate::Collection::wait_device)) are as the program's cudaSetDeviceFlags() says.
     /// Since 0.2.
     DeviceWait,
-    /// `SHARDREC_OPTION_REPLICA_SYNC`: i64, shardrec_replica_sync: which rows [`Collection::sync_replicas`](crate::Collection::sync_replicas)
-    /// moves. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas; the same on all
-    /// ranks. Since 0.2.
+    /// `SHARDREC_OPTION_REPLICA_SYNC`: i64, shardrec_replica_sync: which rows [`Collection::sync_replicas`](crate::Collection::sync_replicas) and
+    /// [`Collection::sync_begin`](crate::Collection::sync_begin) move. Default TOUCHED, for which a bit per row is kept where a mesh has several
+    /// replicas; the same on all ranks. Since 0.2.
     ReplicaSync,
     /// `SHARDREC_OPTION_BORROW`: i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until
     /// backward has returned; default 0.

@@ -988,26 +988,27 @@ impl Collection {
     /// averaged; a thread of the library averages the copies with those of the other replicas; wait adds to each row what
     /// its copy has gained by that: row + (mean - copy) in float32, rounded to the table's dtype. States that are sums of
     /// squares ("sum", "exp_avg_sq") become 0 where they would be less. A number that is still as it was when begin was
-    /// called becomes the mean, so that with nothing trained or written in between the two are
-    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas), bit for bit. Otherwise replicas differ after wait: rows that were updated or
-    /// written in between count as changed, and are averaged by the next sync; they are equal after a blocking sync only. A
-    /// row may be longer than MAX_NORM until its next step.
-    /// Between the two, [`Collection::sync_replicas`](crate::Collection::sync_replicas), _sync_begin, _check_replicas, _replica_fill and loads of
-    /// checkpoints are INVALID_STATE, and nothing has changed; all other calls of the collection and its lookups are as
-    /// ever. wait without begin is INVALID_STATE. Steps and settings are compared by both, as
+    /// called becomes the mean, so that with nothing trained in between the two are [`Collection::sync_replicas`](crate::Collection::sync_replicas), bit
+    /// for bit. Otherwise replicas differ after wait: rows that were updated in between count as changed, and are averaged
+    /// by the next sync; they are equal after a blocking sync only. A row may be longer than MAX_NORM until its next step.
+    /// Between the two, [`Collection::sync_replicas`](crate::Collection::sync_replicas), _sync_begin, _check_replicas, _replica_fill, _write_range,
+    /// _write_rows and loads of checkpoints are INVALID_STATE, and nothing has changed; all other calls of the collection
+    /// and its lookups are as ever. wait without begin is INVALID_STATE. Steps and settings are compared by both, as
     /// [`Collection::sync_replicas`](crate::Collection::sync_replicas) does; after DISAGREEMENT from wait the sync is still under way (set what differs and
     /// call again).
     /// Copies and means take twice the bytes of the rows that are averaged, in the host's memory or on the collection's
-    /// device (STAT_BYTES_BUFFERS), which are kept for the next time; where a rank has no room for them, begin is
-    /// OUT_OF_MEMORY on all ranks, and all is as before. The thread exchanges over a channel of its own. What ends it (a dead
-    /// peer, the step deadline of an exchange, an abort, memory that runs out) ends this rank's sharding and replica groups
-    /// and the mesh at once, and wait says what it was. So does destroying the collection between the two. Rows change in
-    /// wait only, when all ranks of the mesh have all means.
+    /// device, and rows that are fewer than all of a box 8 bytes each in the host's (STAT_BYTES_BUFFERS), which are kept for
+    /// the next time; where a rank has no room for them, begin is OUT_OF_MEMORY on all ranks, all is as before, and all
+    /// ranks free what they had. The thread exchanges over a channel of its own. What ends it (a dead peer, the step
+    /// deadline of an exchange, an abort, memory that runs out) ends this rank's sharding and replica groups and the mesh
+    /// at once, and wait says what it was. So does destroying the collection between the two. Rows change in wait only,
+    /// when all ranks of the mesh have all means.
     /// On a collection without a mesh, or with one replica, nothing happens in either. With a DEVICE whose rows go by NCCL,
     /// begin is UNSUPPORTED on all ranks, and all is as before: its exchanges and those of steps would be under way at once,
     /// in orders that ranks do not share.
     /// Both are collective over the mesh and take effect in call order; begin blocks until the rows are copied, wait until
-    /// the means are there. Errors: as [`Collection::sync_replicas`](crate::Collection::sync_replicas); begin also UNSUPPORTED. Since 0.2.
+    /// the means are there on all ranks of the mesh: the step deadline must cover what the exchanges of one rank take longer
+    /// than those of another. Errors: as [`Collection::sync_replicas`](crate::Collection::sync_replicas); begin also UNSUPPORTED. Since 0.2.
     pub fn sync_begin(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_collection_sync_begin(self.0) })
     }
@@ -1027,24 +1028,29 @@ impl Collection {
     /// Each rank reads and hashes all its rows, in one thread (those of a device go through the host). INVALID_STATE: as
     /// [`Collection::sync_replicas`](crate::Collection::sync_replicas), and between sync_begin and sync_wait. After errors other than a handle's,
     /// INVALID_STATE and DISAGREEMENT this rank's groups and the mesh are dead.
-    /// Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: INVALID_HANDLE,
-    /// CLOSED, BUSY, INVALID_STATE, DISAGREEMENT, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// Collective over the mesh, or without one over the communicator, blocking (setup deadline; until the ranks of its
+    /// sharding group have called it the step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
+    /// DISAGREEMENT, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn check_replicas(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_collection_check_replicas(self.0) })
     }
 
     /// Copies one replica to all others, bit for bit: tables with all optimizer states, the number of steps, learning rates
-    /// and frozen flags. For a sharding group that has joined or was lost: make a mesh of the ranks that there are now and a
-    /// collection on it, write the rows of one replica ([`Collection::write_range`](crate::Collection::write_range)), and fill the others from it.
+    /// and frozen flags. For a sharding group that has joined: make a mesh of the ranks that there are now and a collection
+    /// on it, write the rows of one replica ([`Collection::read_range`](crate::Collection::read_range) of the collection before,
+    /// [`Collection::write_range`](crate::Collection::write_range)), and fill the others from it. After a rank was lost its mesh is dead, and rows of
+    /// the collection before cannot be read: load a checkpoint, which fills all replicas.
     /// replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
-    /// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas. Rows go through the
-    /// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, nothing happens. INVALID_STATE: as
-    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas), and between sync_begin and sync_wait. What all ranks refuse alike
-    /// (INVALID_ARGUMENT, DISAGREEMENT) leaves all as it was; after errors other than these, INVALID_STATE and a handle's
-    /// this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
-    /// Collective over the mesh, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
-    /// INVALID_ARGUMENT (no such replica on some rank), DISAGREEMENT (ranks name different ones), MISMATCH, OUT_OF_MEMORY,
-    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas, and so is a batch
+    /// between forward and backward, as by [`Checkpoint::load`](crate::Checkpoint::load). Rows go through the
+    /// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, 0 is accepted and nothing
+    /// happens. INVALID_STATE: as [`Collection::sync_replicas`](crate::Collection::sync_replicas), and between sync_begin and sync_wait. What all ranks
+    /// refuse alike (INVALID_ARGUMENT, DISAGREEMENT) leaves all as it was; after errors other than these, INVALID_STATE
+    /// and a handle's this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
+    /// Collective over the mesh, blocking (setup deadline; until the ranks of its sharding group have called it the step
+    /// deadline): returns when all replicas are filled. Errors: INVALID_HANDLE,
+    /// CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT (no such replica on some rank), DISAGREEMENT (ranks name different
+    /// ones), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn replica_fill(&mut self, replica: i32) -> Result<()> {
         check(unsafe { sys::shardrec_collection_replica_fill(self.0, replica) })
     }
@@ -1098,7 +1104,7 @@ impl Collection {
     /// Writes rows \[row, row + rows) of a table from values, as [`Collection::read_range`](crate::Collection::read_range); weights of 16 bits
     /// are rounded to nearest. Writing states too is a warm start. Ranges of several
     /// ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
-    /// Errors: as [`Collection::read_range`](crate::Collection::read_range). Since 0.1.
+    /// Errors: as [`Collection::read_range`](crate::Collection::read_range); INVALID_STATE also between sync_begin and sync_wait. Since 0.1.
     pub fn write_range(&mut self, table: i32, part: TablePart, row: i64, rows: i64, values: Option<View<'_>>) -> Result<()> {
         check(unsafe { sys::shardrec_collection_write_range(self.0, table, part.raw(), row, rows, values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
@@ -1120,7 +1126,7 @@ impl Collection {
     /// [`Collection::read_rows`](crate::Collection::read_rows), values rounded as [`Collection::write_range`](crate::Collection::write_range) does. Where a row is
     /// written more than once, the last entry of the highest rank stays. Replicas are all written.
     /// After an error that ends the communicator, some of the rows may have been written. Collective,
-    /// blocking (the step deadline holds for each block). Errors: as [`Collection::read_range`](crate::Collection::read_range). Since 0.1.
+    /// blocking (the step deadline holds for each block). Errors: as [`Collection::write_range`](crate::Collection::write_range). Since 0.1.
     pub fn write_rows(&mut self, table: i32, part: TablePart, ids: Option<View<'_>>, values: Option<View<'_>>) -> Result<()> {
         check(unsafe { sys::shardrec_collection_write_rows(self.0, table, part.raw(), ids.as_ref().map_or(std::ptr::null(), |view| &view.raw), values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
@@ -1259,9 +1265,9 @@ impl Lookup {
     /// or the lookup is destroyed: other ranks may read them in the meantime.
     /// Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
     /// nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
-    /// another lookup, reads and writes of rows, [`Collection::sync_replicas`](crate::Collection::sync_replicas)): INVALID_STATE, nothing has
-    /// changed. begin and set_gradient of other lookups are fine.
-    /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
+    /// another lookup, reads and writes of rows, [`Collection::sync_replicas`](crate::Collection::sync_replicas), _sync_begin, _sync_wait,
+    /// _check_replicas and _replica_fill): INVALID_STATE, nothing has changed. begin and set_gradient of other lookups are
+    /// fine. Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
     /// nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
     /// INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
     pub fn send_gradients(&mut self, update: Update) -> Result<()> {
@@ -1296,8 +1302,8 @@ impl Lookup {
     /// call).
     ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
-    /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded
-    /// since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
+    /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded or
+    /// filled since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
     /// MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn backward(&mut self, update: Update) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_backward(self.0, update.raw()) })
@@ -1971,9 +1977,9 @@ impl Checkpoint {
     /// succeeds; layers and DDP parameters are as before. Accumulated gradients of the tables are dropped, and
     /// so is a batch between forward and backward: backward, accumulate and send_gradients of it are
     /// INVALID_STATE. control: as commit. Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE
-    /// (none is open, nothing was added, some rank is between send_gradients and backward, or between
-    /// backward_begin and backward_wait), NOT_FOUND (a name, table or parameter that the checkpoint has not),
-    /// INVALID_ARGUMENT (another shape, dtype or
+    /// (none is open, nothing was added, some rank is between send_gradients and backward, between
+    /// backward_begin and backward_wait, or between sync_begin and sync_wait of a collection's replicas), NOT_FOUND (a
+    /// name, table or parameter that the checkpoint has not), INVALID_ARGUMENT (another shape, dtype or
     /// optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED (SHARD statistics of other column cuts),
     /// IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn load(&mut self, control: Option<&Control>) -> Result<()> {
