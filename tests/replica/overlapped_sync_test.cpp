@@ -439,6 +439,7 @@ TEST(OverlappedSyncCalls, DoNothingWithoutAMeshOrWithOneReplica) {
       SR_EXPECT_OK(shardrec_collection_sync_wait(rank.tables()));
       SR_EXPECT_OK(shardrec_collection_check_replicas(rank.tables()));
       SR_EXPECT_OK(shardrec_collection_replica_fill(rank.tables(), 0));
+      EXPECT_EQ(shardrec_collection_replica_fill(rank.tables(), 1), SHARDREC_INVALID_ARGUMENT);
       EXPECT_EQ(rank.read(SHARDREC_TABLE_WEIGHTS), weights);
     }
   });
