@@ -231,6 +231,7 @@ func TestShardedParameters(t *testing.T) {
 		err = errors.Join(err, fsdp.ZeroGradients(), fsdp.SetLearningRate(0.5), fsdp.CheckEqual())
 		ok(t, strings.Contains(must(fsdp.StatisticsJSON()), "gathers"))
 		checkpoint := must(NewCheckpoint(comm, root, nil))
+		defer checkpoint.Close()
 		return errors.Join(err, checkpoint.AddFsdp("tower", fsdp), checkpoint.Commit(context.Background(), 1))
 	})
 }
