@@ -53,6 +53,10 @@ bool add_message(comm::ConstBytes message, std::span<RowWord> words) {
   return true;
 }
 
+bool averages_changed_alone(embedding::Collection& collection) {
+  return collection.options().replica_sync == SHARDREC_REPLICA_SYNC_TOUCHED;
+}
+
 [[noreturn]] void refuse(size_t from, const char* operation) {
   core::fail(SHARDREC_CORRUPT_DATA,
              core::sentence("replica ", from, " sent a list of changed rows that is none"),
@@ -66,6 +70,7 @@ ChangedUnion::ChangedUnion(compute::BookedBytes booked)
 
 void ChangedUnion::gather(embedding::Collection& collection, compute::Backend& backend,
                           comm::Collectives& of_replicas, const comm::Operation& operation) {
+  if (!averages_changed_alone(collection)) return;
   embedding::ChangedRows& changed = collection.changed_rows();
   changed.gather(backend);
   const std::span<RowWord> words = changed.words();
@@ -82,6 +87,12 @@ void ChangedUnion::gather(embedding::Collection& collection, compute::Backend& b
   }
   counts_.resize(shards.size());
   for (size_t s = 0; s < shards.size(); ++s) counts_[s] = compute::count_row_bits(changed.of(s));
+}
+
+int64_t ChangedUnion::averaged_rows(embedding::Collection& collection, size_t shard) const {
+  const embedding::Shard& own = collection.shards()[shard];
+  if (collection.layout().table(own.table()).replicated) return 0;
+  return averages_changed_alone(collection) ? counts_[shard] : own.rows();
 }
 
 int64_t ChangedUnion::exchange(std::span<RowWord> words, comm::Collectives& of_replicas,

@@ -24,13 +24,14 @@ class ChangedUnion {
   // Messages are counted in `booked`.
   explicit ChangedUnion(compute::BookedBytes booked);
 
-  // Collective over the replicas. Operations of the collection are over; backend: whose operations fetch what they have
-  // noted. Throws CORRUPT_DATA and what the exchange throws.
+  // Collective over the replicas; nothing where all rows are averaged. Operations of the collection are over; backend:
+  // whose operations fetch what they have noted. Throws CORRUPT_DATA and what the exchange throws.
   void gather(embedding::Collection& collection, compute::Backend& backend,
               comm::Collectives& of_replicas, const comm::Operation& operation);
 
-  // Rows of a shard that have changed, as of the last gather().
-  int64_t count(size_t shard) const { return counts_[shard]; }
+  // Rows of a shard that a sync averages: those that have changed, as of the last gather(), or all (option REPLICA_SYNC).
+  // None of a replicated table, which is equal on all ranks of the mesh after every step.
+  int64_t averaged_rows(embedding::Collection& collection, size_t shard) const;
 
  private:
   // Tells the others of these rows, and adds theirs. The number of words is the same on all replicas. Returns the bytes

@@ -30,17 +30,12 @@ const std::shared_ptr<compute::Memory>& memory_of_both(compute::Backend& backend
   return on_device ? backend.memory() : backend.host_memory();
 }
 
-size_t averaged_row_bytes(const embedding::StoredPiece& piece) {
-  return static_cast<size_t>(piece.row_width()) * compute::element_bytes(piece.element);
-}
-
 }  // namespace
 
 OverlappedMeans::OverlappedMeans(MeshGroups groups, std::shared_ptr<comm::Channel> channel,
                                  std::shared_ptr<embedding::Collection> collection)
     : groups_(std::move(groups)),
       collection_(std::move(collection)),
-      changed_only_(collection_->options().replica_sync == SHARDREC_REPLICA_SYNC_TOUCHED),
       threads_(1),
       blocks_(groups_.replicas(), std::move(channel), collection_, &threads_),
       changed_(collection_->counters().buffer_bytes),
@@ -65,9 +60,7 @@ OverlappedMeans::~OverlappedMeans() {
 }
 
 void OverlappedMeans::gather(comm::Collectives& of_replicas, const comm::Operation& operation) {
-  if (changed_only_) {
-    changed_.gather(*collection_, collection_->backend(), of_replicas, operation);
-  }
+  changed_.gather(*collection_, collection_->backend(), of_replicas, operation);
 }
 
 void OverlappedMeans::prepare() {
@@ -85,10 +78,7 @@ void OverlappedMeans::start(const comm::Operation& operation) {
 }
 
 int64_t OverlappedMeans::averaged_rows(size_t shard) const {
-  const embedding::Shard& own = collection_->shards()[shard];
-  // Replicated tables are equal on all ranks of the mesh after every step.
-  if (collection_->layout().table(own.table()).replicated) return 0;
-  return changed_only_ ? changed_.count(shard) : own.rows();
+  return changed_.averaged_rows(*collection_, shard);
 }
 
 void OverlappedMeans::list_numbers() {
@@ -130,7 +120,7 @@ void OverlappedMeans::lay_out() {
                        .at = at,
                        .at_least_zero = is_sum_of_squares(collection_->model(), piece)});
       segment.elements += rows * piece.row_width();
-      at += static_cast<size_t>(rows) * averaged_row_bytes(piece);
+      at += static_cast<size_t>(rows) * piece.row_bytes();
     }
     if (segment.elements == 0) continue;
     segments_.push_back(segment);
@@ -144,8 +134,7 @@ void OverlappedMeans::lay_out() {
 
 template <class Visit>
 void OverlappedMeans::in_parts(const Copy& copy, Visit visit) {
-  const int64_t most =
-      std::min(kMostNumbers, compute::rows_at_once(averaged_row_bytes(copy.piece)));
+  const int64_t most = std::min(kMostNumbers, compute::rows_at_once(copy.piece.row_bytes()));
   for (int64_t first = 0; first < copy.rows; first += most) {
     visit(first, std::min(most, copy.rows - first));
   }
@@ -157,7 +146,7 @@ void OverlappedMeans::copy_rows() {
     in_parts(copy, [&](int64_t first, int64_t count) {
       const embedding::StoredPiece& piece = copy.piece;
       std::byte* const to =
-          copies_.data() + copy.at + static_cast<size_t>(first) * averaged_row_bytes(piece);
+          copies_.data() + copy.at + static_cast<size_t>(first) * piece.row_bytes();
       compute::RowTransfer transfer{
           .from = {piece.at_row(first), piece.element, piece.stride},
           .to = {to, piece.element, static_cast<size_t>(piece.row_width())},
@@ -215,7 +204,7 @@ void OverlappedMeans::apply() {
   for (const Copy& copy : rows_) {
     in_parts(copy, [&](int64_t first, int64_t count) {
       const embedding::StoredPiece& piece = copy.piece;
-      const size_t at = copy.at + static_cast<size_t>(first) * averaged_row_bytes(piece);
+      const size_t at = copy.at + static_cast<size_t>(first) * piece.row_bytes();
       compute::RowGains gains{.rows = {piece.at_row(first), piece.element, piece.stride},
                               .before = copies_.data() + at,
                               .after = means_.data() + at,

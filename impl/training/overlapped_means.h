@@ -86,7 +86,6 @@ class OverlappedMeans {
 
   const MeshGroups groups_;
   const std::shared_ptr<embedding::Collection> collection_;
-  const bool changed_only_;
   core::Threads threads_;
   BlockMeans blocks_;
   ChangedUnion changed_;

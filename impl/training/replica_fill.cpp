@@ -51,11 +51,9 @@ class Fill {
   void fill() {
     for (const embedding::StoredPiece& piece : embedding::stored_pieces(
              collection_.layout(), collection_.shards(), embedding::PieceUse::kLoad)) {
-      const size_t row_bytes =
-          static_cast<size_t>(piece.row_width()) * compute::element_bytes(piece.element);
-      const int64_t most = compute::rows_at_once(row_bytes);
+      const int64_t most = compute::rows_at_once(piece.row_bytes());
       for (int64_t first = 0; first < piece.cells.rows; first += most) {
-        send(piece, first, std::min(most, piece.cells.rows - first), row_bytes);
+        send(piece, first, std::min(most, piece.cells.rows - first));
       }
     }
     send_settings();
@@ -64,8 +62,8 @@ class Fill {
     collection_.update().drop_accumulated();
   }
 
-  void send(const embedding::StoredPiece& piece, int64_t first, int64_t count, size_t row_bytes) {
-    const size_t bytes = static_cast<size_t>(count) * row_bytes;
+  void send(const embedding::StoredPiece& piece, int64_t first, int64_t count) {
+    const size_t bytes = static_cast<size_t>(count) * piece.row_bytes();
     const std::span<std::byte> rows(rows_.resize(bytes), bytes);
     const auto width = static_cast<size_t>(piece.row_width());
     if (is_source()) {

@@ -18,7 +18,6 @@ ReplicaMeans::ReplicaMeans(const std::shared_ptr<comm::Communicator>& replicas,
                            std::shared_ptr<comm::Channel> channel,
                            std::shared_ptr<embedding::Collection> collection)
     : collection_(std::move(collection)),
-      changed_only_(collection_->options().replica_sync == SHARDREC_REPLICA_SYNC_TOUCHED),
       blocks_(replicas, std::move(channel), collection_, nullptr),
       means_(blocks_.backend().memory()),
       changed_(collection_->counters().buffer_bytes),
@@ -56,7 +55,7 @@ compute::RowTransfer ReplicaMeans::BlockRows::to_table(const std::byte* block) c
 ReplicaMeans::~ReplicaMeans() { embedding::finish_operations(blocks_.backend()); }
 
 void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation& operation) {
-  if (changed_only_) changed_.gather(*collection_, blocks_.backend(), of_replicas, operation);
+  changed_.gather(*collection_, blocks_.backend(), of_replicas, operation);
   const auto pieces = embedding::stored_pieces(collection_->layout(), collection_->shards(),
                                                embedding::PieceUse::kLoad);
   make_room_for_numbers(pieces);
@@ -69,10 +68,7 @@ void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation
 }
 
 int64_t ReplicaMeans::averaged_rows(size_t shard) const {
-  const embedding::Shard& own = collection_->shards()[shard];
-  // Replicated tables are equal on all ranks of the mesh after every step.
-  if (collection_->layout().table(own.table()).replicated) return 0;
-  return changed_only_ ? changed_.count(shard) : own.rows();
+  return changed_.averaged_rows(*collection_, shard);
 }
 
 bool ReplicaMeans::is_listed(size_t shard) const {

@@ -72,7 +72,6 @@ class ReplicaMeans {
   }
 
   const std::shared_ptr<embedding::Collection> collection_;
-  const bool changed_only_;
   BlockMeans blocks_;
   compute::Buffer means_;  // of a block, side by side
   ChangedUnion changed_;   // where these are averaged alone

@@ -13,10 +13,6 @@ namespace {
 constexpr int64_t kBlockRows = 4096;
 constexpr size_t kBlockBytes = size_t{1} << 20;
 
-size_t row_bytes_of(const embedding::StoredPiece& piece) {
-  return static_cast<size_t>(piece.row_width()) * compute::element_bytes(piece.element);
-}
-
 template <class Bits>
 void make_nans_one(std::span<std::byte> bytes, Bits infinity) {
   constexpr auto kMagnitude = static_cast<Bits>(static_cast<Bits>(~Bits{0}) >> 1);
@@ -44,7 +40,7 @@ RowHashes::RowHashes(embedding::Collection& collection)
       rows_(compute::book(compute::cpu_memory(), collection.counters().buffer_bytes)) {}
 
 int64_t RowHashes::block_rows(const embedding::StoredPiece& piece) {
-  return std::min(kBlockRows, compute::rows_at_once(row_bytes_of(piece), kBlockBytes));
+  return std::min(kBlockRows, compute::rows_at_once(piece.row_bytes(), kBlockBytes));
 }
 
 uint64_t RowHashes::of_piece(const embedding::StoredPiece& piece) {
@@ -64,7 +60,7 @@ std::vector<uint64_t> RowHashes::of_blocks(const embedding::StoredPiece& piece) 
 
 std::vector<uint64_t> RowHashes::of_rows(const embedding::StoredPiece& piece, int64_t first,
                                          int64_t count) {
-  const size_t row_bytes = row_bytes_of(piece);
+  const size_t row_bytes = piece.row_bytes();
   const int64_t most = block_rows(piece);
   std::vector<uint64_t> hashes;
   hashes.reserve(static_cast<size_t>(count));
@@ -79,7 +75,7 @@ std::vector<uint64_t> RowHashes::of_rows(const embedding::StoredPiece& piece, in
 
 std::span<const std::byte> RowHashes::read(const embedding::StoredPiece& piece, int64_t first,
                                            int64_t count) {
-  const size_t bytes = static_cast<size_t>(count) * row_bytes_of(piece);
+  const size_t bytes = static_cast<size_t>(count) * piece.row_bytes();
   const std::span<std::byte> rows(rows_.resize(bytes), bytes);
   const compute::RowTransfer transfer{
       .from = {piece.at_row(first), piece.element, piece.stride},

@@ -53,6 +53,16 @@ class Marks : public ::testing::TestWithParam<TrainedWorld> {
     }
   }
 
+  static bool has_replicas() { return GetParam().group != GetParam().ranks; }
+
+  static RowSets all_rows() {
+    RowSets rows(kOptimizers);
+    for (int t = 0; t < kOptimizers; ++t) {
+      for (int64_t row = 0; row < World::rows(t); ++row) rows[static_cast<size_t>(t)].insert(row);
+    }
+    return rows;
+  }
+
   // Rows of a table that the rank's boxes have.
   static std::set<int64_t> own_rows(Trained& trained, int32_t table) {
     std::set<int64_t> rows;
@@ -141,14 +151,33 @@ TEST_P(Marks, HaveAllRowsAfterALoad) {
     checkpoint.add("tables", *trained.tables);
     checkpoint.commit(1);
     checkpoint.open();
-    RowSets rows(kOptimizers);
     const int64_t mark = trained.tables->mark();
-    expect_noted(trained, mark, rows);
+    expect_noted(trained, mark, RowSets(kOptimizers));
     checkpoint.load();
-    for (int t = 0; t < kOptimizers; ++t) {
-      for (int64_t row = 0; row < World::rows(t); ++row) rows[static_cast<size_t>(t)].insert(row);
-    }
-    expect_noted(trained, mark, rows);
+    expect_noted(trained, mark, all_rows());
+  });
+}
+
+// Means of a sync in two halves come when it is waited for, also to a mark that was made in between.
+TEST_P(Marks, HaveWhatASyncWritesThatWasBegunBefore) {
+  on_ranks([](Trained& trained, Comm&) {
+    RowSets rows(kOptimizers);
+    trained.tables->sync_replicas();
+    for (int64_t number = 0; number < 3; ++number) change(trained, number, {&rows});
+    trained.tables->sync_begin();
+    const int64_t mark = trained.tables->mark();
+    expect_noted(trained, mark, RowSets(kOptimizers));
+    trained.tables->sync_wait();
+    expect_noted(trained, mark, has_replicas() ? rows : RowSets(kOptimizers));
+  });
+}
+
+// What is filled from another replica may be anything.
+TEST_P(Marks, HaveAllRowsAfterAFill) {
+  on_ranks([](Trained& trained, Comm&) {
+    const int64_t mark = trained.tables->mark();
+    trained.tables->replica_fill(0);
+    expect_noted(trained, mark, has_replicas() ? all_rows() : RowSets(kOptimizers));
   });
 }
 

@@ -7,6 +7,7 @@
 #include "command/numbers.h"
 #include "command/user_error.h"
 #include "data/counter_random.h"
+#include "data/hash_number.h"
 
 namespace shardrec::cli {
 
@@ -74,6 +75,12 @@ double BoundedZipf::inverse_integral(double x) const {
 }
 
 double BoundedZipf::nearest(double x) const { return std::clamp(std::floor(x + 0.5), 1.0, bound_); }
+
+uint64_t seed_of_batch(uint64_t seed, int rank, int batches, int batch) {
+  const auto number =
+      static_cast<uint64_t>(rank) * static_cast<uint64_t>(batches) + static_cast<uint64_t>(batch);
+  return hash_number(seed, number);
+}
 
 BenchBatch make_bench_batch(const BenchShape& shape, uint64_t seed) {
   CounterRandom bits(seed);

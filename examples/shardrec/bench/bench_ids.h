@@ -66,5 +66,7 @@ struct BenchShape {
   double zipf = 0;
 };
 BenchBatch make_bench_batch(const BenchShape& shape, uint64_t seed);
+// The seed of one of a rank's batches, of which each rank has as many.
+uint64_t seed_of_batch(uint64_t seed, int rank, int batches, int batch);
 
 }  // namespace shardrec::cli

@@ -5,7 +5,6 @@
 
 #include "bench/bench_clock.h"
 #include "command/user_error.h"
-#include "data/hash_number.h"
 #include "launch/ranks.h"
 
 namespace shardrec::cli {
@@ -98,9 +97,8 @@ void BenchRank::make_batches(const BenchOptions& options, int rank) {
   BenchShape shape = options.shape;
   shape.batch = size_;
   for (int b = 0; b < options.batches; ++b) {
-    const auto number = static_cast<uint64_t>(rank) * static_cast<uint64_t>(options.batches) +
-                        static_cast<uint64_t>(b);
-    batches_.push_back(make_bench_batch(shape, hash_number(options.seed, number)));
+    batches_.push_back(
+        make_bench_batch(shape, seed_of_batch(options.seed, rank, options.batches, b)));
     for (size_t t = 0; t < shape.tables.size(); ++t) {
       ids_[t] += static_cast<double>(batches_.back().table_ids[t]);
       unique_rows_[t] += static_cast<double>(batches_.back().table_rows[t]);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "bench/bench_clock.h"
-#include "data/hash_number.h"
 #include "launch/ranks.h"
 
 namespace shardrec::cli {
@@ -58,9 +57,8 @@ void SyncRank::make_batches(const SyncBenchOptions& options, int rank) {
   BenchShape shape = options.shape;
   shape.batch = size_;
   for (int b = 0; b < options.batches; ++b) {
-    const auto number = static_cast<uint64_t>(rank) * static_cast<uint64_t>(options.batches) +
-                        static_cast<uint64_t>(b);
-    BenchBatch batch = make_bench_batch(shape, hash_number(options.seed, number));
+    BenchBatch batch =
+        make_bench_batch(shape, seed_of_batch(options.seed, rank, options.batches, b));
     const auto& ids = numbers_.emplace_back(std::move(batch.ids));
     const auto& lengths = numbers_.emplace_back(std::move(batch.lengths));
     batches_.push_back({.ids = tensors_.place(ids), .lengths = tensors_.place(lengths)});

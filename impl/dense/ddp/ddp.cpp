@@ -8,6 +8,7 @@
 #include "core/align.h"
 #include "core/error.h"
 #include "core/trace_source.h"
+#include "dense/added.h"
 #include "dense/ddp/description.h"
 #include "dense/ddp/host_buckets.h"
 #include "dense/device/kernels.h"
@@ -76,13 +77,7 @@ ElementOptimizer& Ddp::require_optimizer(const char* call) const {
 }
 
 const Ddp::Parameter& Ddp::parameter(int64_t index) const {
-  const auto count = static_cast<int64_t>(parameters_.size());
-  if (index < 0 || index >= count) {
-    core::fail(SHARDREC_NOT_FOUND,
-               core::sentence("there is no parameter ", index, "; ", count, " were added"),
-               {.value = index, .limit = count});
-  }
-  return parameters_[static_cast<size_t>(index)];
+  return parameters_[index_of_added("parameter", index, parameters_.size())];
 }
 
 void Ddp::require_device(const std::string& name, int32_t device) const {

@@ -6,6 +6,7 @@
 #include "comm/failure.h"
 #include "core/error.h"
 #include "core/tensor.h"
+#include "dense/added.h"
 #include "dense/ddp/description.h"
 #include "dense/fsdp/exchanging.h"
 #include "plan/model/names.h"
@@ -81,24 +82,10 @@ void Fsdp::require_idle(const char* call) const {
              core::sentence(call, " was called inside a step; call end and wait first"));
 }
 
-size_t Fsdp::unit_at(int64_t index) const {
-  const auto count = static_cast<int64_t>(units_.size());
-  if (index < 0 || index >= count) {
-    core::fail(SHARDREC_NOT_FOUND,
-               core::sentence("there is no unit ", index, "; ", count, " were added"),
-               {.value = index, .limit = count});
-  }
-  return static_cast<size_t>(index);
-}
+size_t Fsdp::unit_at(int64_t index) const { return index_of_added("unit", index, units_.size()); }
 
 const Fsdp::Parameter& Fsdp::parameter(int64_t index) const {
-  const auto count = static_cast<int64_t>(parameters_.size());
-  if (index < 0 || index >= count) {
-    core::fail(SHARDREC_NOT_FOUND,
-               core::sentence("there is no parameter ", index, "; ", count, " were added"),
-               {.value = index, .limit = count});
-  }
-  return parameters_[static_cast<size_t>(index)];
+  return parameters_[index_of_added("parameter", index, parameters_.size())];
 }
 
 int64_t Fsdp::add_unit(std::string name) {

@@ -93,7 +93,7 @@ class ChangedRows {
  private:
   void lay_out(const Layout& layout, std::span<const Shard> shards);
   void grow(size_t words, compute::Backend& backend, const compute::BookedBytes& booked);
-  // The words of the sync's bits and of the marks' that are there.
+  // The words of a shard of each mark that is there.
   template <class Take>
   void for_each_mark(size_t shard, Take take) noexcept;
   bool any_mark() noexcept;

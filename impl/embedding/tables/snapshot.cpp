@@ -13,10 +13,6 @@ namespace {
 // A step waits for at most so many bytes that are being read.
 constexpr size_t kBytesAtOnce = size_t{256} << 10;
 
-size_t row_bytes_of(const StoredPiece& piece) {
-  return static_cast<size_t>(piece.row_width()) * compute::element_bytes(piece.element);
-}
-
 size_t bitmap_words(int64_t rows) { return static_cast<size_t>((rows + 63) / 64); }
 
 }  // namespace
@@ -29,7 +25,7 @@ Snapshot::Snapshot(const Layout& layout, std::span<Shard> shards, compute::Backe
       shards_(shards.size()) {
   if (none) return;
   for (const StoredPiece& stored : stored_pieces(layout, shards, PieceUse::kSave)) {
-    pieces_.push_back({.stored = stored, .row_bytes = row_bytes_of(stored), .copy = nullptr});
+    pieces_.push_back({.stored = stored, .row_bytes = stored.row_bytes(), .copy = nullptr});
   }
   if (copied_whole_) {
     copy_all(backend);
@@ -58,7 +54,7 @@ uint64_t Snapshot::bytes_to_make(const Layout& layout, std::span<Shard> shards,
     return bytes;
   }
   for (const StoredPiece& piece : stored_pieces(layout, shards, PieceUse::kSave)) {
-    bytes += static_cast<uint64_t>(piece.cells.rows) * row_bytes_of(piece);
+    bytes += static_cast<uint64_t>(piece.cells.rows) * piece.row_bytes();
   }
   return bytes;
 }

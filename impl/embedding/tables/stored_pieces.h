@@ -28,6 +28,10 @@ struct StoredPiece {
   size_t sheet = 0;   // ... and in which of Shard::sheets()
 
   int64_t row_width() const { return by_row ? 1 : cells.cols; }  // elements
+  // Of a row, without what lies between rows.
+  size_t row_bytes() const {
+    return static_cast<size_t>(row_width()) * compute::element_bytes(element);
+  }
   // Its row number `index`, counted from its first.
   std::byte* at_row(int64_t index) const {
     return data + static_cast<size_t>(index) * stride * compute::element_bytes(element);
