@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/world.h"
@@ -403,6 +405,44 @@ TEST(Fsdp, AUnitThatOneRankDidNotMarkIsNamedOnAllRanksAndTheOthersAreReduced) {
       EXPECT_NE(model.whole(SHARDREC_FSDP_GRADIENT)[704], 0);
     });
   }
+}
+
+// Rank 1 marks unit 2 after its exchange of unit 0. Rank 0 needs a buffer for the gradients of unit 1, and the one of
+// unit 3 is free by then: were it to wait for unit 2 as well, neither rank would go on.
+TEST(Fsdp, ARankWaitsForNoMoreThanTheBufferThatItNeeds) {
+  run_well(2, [&](Communicator& communicator) {
+    ShardedModel model({.world = borrowed(communicator)}, false, {.prefetch = 1, .held = 4}, kUnits,
+                       std::nullopt);
+    Fsdp& fsdp = model.fsdp();
+    fsdp.commit();
+    model.fill();
+    fsdp.begin(true);
+    for (int64_t u = 0; u < 4; ++u) {
+      fsdp.unshard(u);
+      fsdp.reshard(u);
+    }
+    const auto take = [&](int64_t unit, int64_t parameter) {
+      fsdp.unshard(unit);
+      fsdp.wait_unshard(unit);
+      fsdp.parameter_gradients(parameter);
+    };
+    const bool is_late = communicator.rank() == 1;
+    take(3, 7);
+    if (!is_late) fsdp.mark_ready(3);
+    take(2, 4);
+    if (!is_late) fsdp.mark_ready(2);
+    if (is_late) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // rank 0 waits for unit 1
+      fsdp.mark_ready(3);
+    }
+    take(1, 3);
+    fsdp.mark_ready(1);
+    take(0, 0);
+    if (is_late) fsdp.mark_ready(2);
+    fsdp.mark_ready(0);
+    fsdp.end();
+    fsdp.wait();
+  });
 }
 
 TEST(Fsdp, RanksThatUnshardDifferentUnitsAreToldBothNames) {

@@ -191,8 +191,11 @@ void GradientReducer::progress() {
 }
 
 void GradientReducer::step_oldest() {
+  const size_t done = done_;
   progress();
-  if (done_ == posted_.size()) return;
+  // What the caller waits for may have come: to wait for the next one too could be for a mark that a peer
+  // makes after an exchange which this rank has not come to.
+  if (done_ != done || done_ == posted_.size()) return;
   reductions_[posted_[done_]]->advance();
   progress();
 }
