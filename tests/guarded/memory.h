@@ -32,8 +32,10 @@ class GuardedMemory final : public compute::Memory,
 
   // One call of the system for all that was ever handed out: their number is what takes the time.
   void protect(bool open);
+  void protect_from(size_t begin, bool open) noexcept;
 
   std::mutex mutex_;
+  void* mapped_ = nullptr;
   std::byte* first_ = nullptr;  // addresses, most of which stand for no memory
   size_t used_ = 0;             // handed out, and not again
   bool open_ = false;

@@ -346,9 +346,10 @@ void discard_device_memory(void* block) noexcept {
   check_around(found->first, found->second);
   poison(block, bytes);
   take_from_file(state, found->first, found->second);
-  if (found->second.pages() >= kLargePage) {  // a smaller one would only split a large page
-    madvise(bytes_at(found->first), found->second.pages(), MADV_DONTNEED);
-  }
+  // A part of a large page would only be split from it.
+  const uintptr_t from = rounded_up(found->first, kLargePage);
+  const uintptr_t end = (found->first + found->second.pages()) / kLargePage * kLargePage;
+  if (from < end) madvise(bytes_at(from), end - from, MADV_DONTNEED);
   state.blocks.erase(found);
 }
 
