@@ -25,7 +25,7 @@ class RankMeansOnDevice : public MirroredTest {
                                      rank % 3 == 2 ? Numbers::kSpecial : Numbers::kOrdinary);
       std::vector<std::byte>& list = lists.emplace_back(bytes);
       if (element == Element::kFloat32) {
-        std::memcpy(list.data(), floats.data(), bytes);
+        std::ranges::copy(std::as_bytes(std::span(floats)), list.begin());
       } else {
         compute::cpu_kernels().narrow(floats.data(), element, list.data(), count);
       }
@@ -144,7 +144,7 @@ TEST_F(RankMeansOnDevice, GainsAreAddedToRowsAndNothingBesideThem) {
           const auto floats = numbers_of(random_, length, Numbers::kSpecial);
           std::vector<std::byte> out(length * size);
           if (element == Element::kFloat32) {
-            std::memcpy(out.data(), floats.data(), out.size());
+            std::ranges::copy(std::as_bytes(std::span(floats)), out.begin());
           } else {
             compute::cpu_kernels().narrow(floats.data(), element, out.data(), std::ssize(floats));
           }

@@ -1,5 +1,6 @@
 // Calls about captures and graphs.
 #include <atomic>
+#include <new>
 
 #include "calls.h"
 #include "simt/control.h"
@@ -59,8 +60,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   simt::Stream* const stream = simt::find_stream(handle);
   const bool captures = stream != nullptr && stream->is_capturing();
   std::unique_ptr<const simt::Captured> operations;
+  bool has_room = true;
   if (captures) {
-    operations = stream->end_capture();
+    try {
+      operations = stream->end_capture();
+    } catch (const std::bad_alloc&) {
+      has_room = false;
+    }
     --simt::captures_of_thread;
     if (simt::captures_to_failure.fetch_sub(1) == 1) operations.reset();
   }
@@ -69,6 +75,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
     if (graph == nullptr) return cudaErrorInvalidValue;
     if (!captures) return cudaErrorIllegalState;
+    if (!has_room) return cudaErrorMemoryAllocation;
     if (operations == nullptr) return cudaErrorStreamCaptureInvalidated;
     *graph = reinterpret_cast<cudaGraph_t>(simt::add_graph(std::move(operations)));
     return cudaSuccess;

@@ -113,7 +113,7 @@ void Stream::put(std::unique_ptr<Operation> operation) {
 
 void Stream::begin_capture() { capture_ = std::make_unique<Captured>(); }
 
-std::unique_ptr<Captured> Stream::end_capture() noexcept {
+std::unique_ptr<Captured> Stream::end_capture() {
   std::unique_ptr<Captured> captured = std::move(capture_);
   const bool invalid = std::exchange(capture_is_invalid_, false);
   const bool repeatable =

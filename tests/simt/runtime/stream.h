@@ -147,7 +147,8 @@ class Stream {
   void invalidate_capture() noexcept { capture_is_invalid_ = true; }
   bool is_capture_invalid() const noexcept { return capture_is_invalid_; }
   // Null where it is invalid, or one of the operations can take place once only.
-  std::unique_ptr<Captured> end_capture() noexcept;
+  // Throws bad_alloc: the capture has ended then, too.
+  std::unique_ptr<Captured> end_capture();
   void enqueue(const Captured& operations);
   RecordingPointer record();
   void wait_for(RecordingPointer recording);
