@@ -1175,14 +1175,14 @@ const (
 	// the parameters of a stack, see layers.h.
 	OptionDevice Option = 410
 	// OptionNonFinite is SHARDREC_OPTION_NON_FINITE: i64, [NonFinite]; default ALLOW, which costs no time; the
-	// same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and
-	// output gradients (set_gradient): ERROR is [ErrInvalidBatch] on all ranks, in forward or backward, with
-	// RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a
-	// mesh, a step that one sharding group does not apply is applied by none. backward then waits for all
-	// groups, so all must call it equally often. For gradients on a DEVICE the call that sends them (backward,
-	// backward_begin or send_gradients) waits until it has looked through them. DDP: of reduced gradients, see
-	// [Ddp.Wait]; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights ([ErrInvalidBatch])
-	// and dense inputs ([ErrInvalidArgument]).
+	// same on all ranks. Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids
+	// (begin) and output gradients (set_gradient): ERROR is [ErrInvalidBatch] on all ranks, in forward or
+	// backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with
+	// ALLOW. On a mesh, a step that one sharding group does not apply is applied by none. backward then waits
+	// for all groups, so all must call it equally often. For gradients on a DEVICE the call that sends them
+	// (backward, backward_begin or send_gradients) waits until it has looked through them. DDP: of reduced
+	// gradients, see [Ddp.Wait]; not with DDP_STEP_IN_BACKWARD. FSDP: the same, see [Fsdp.Wait]. SCORER: ALLOW
+	// and ERROR, of ids' weights ([ErrInvalidBatch]) and dense inputs ([ErrInvalidArgument]).
 	OptionNonFinite Option = 411
 	// OptionDeviceWait is SHARDREC_OPTION_DEVICE_WAIT: i64, [DeviceWait]: how the host waits in a step for what
 	// it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no

@@ -1793,8 +1793,11 @@ func (f *Fsdp) End() error {
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState]: no end, only this rank; or, on all ranks alike, a rank
 // had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
 // the gradient of its shards is as it was, what steps without sync have kept of it is forgotten, others are
-// reduced, and the communicator lives on; [ErrMismatch], [ErrOutOfMemory],
-// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
+// reduced, and the communicator lives on; [ErrInvalidBatch], on all ranks alike: option NON_FINITE ERROR, and the
+// gradient of a shard is NaN or infinite: the sentence names the parameter, which is POSITION, VALUE its first
+// such element, RANK a rank that has it in its shard. With SKIP this returns OK, [Fsdp.Step] then does
+// nothing, and "non_finite_steps" of the statistics counts. With either, ranks exchange what they have found
+// in each step with sync. [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
 func (f *Fsdp) Wait() error {
 	return capi.Fsdp_wait(f.raw())
 }
@@ -1811,6 +1814,7 @@ func (f *Fsdp) ZeroGradients() error {
 //
 // As [Ddp.ClipGradients], of the whole gradients: what shards have is added up, or compared, over the
 // sharding group, so that all ranks scale alike. Collective over the sharding group, blocking. Between steps.
+// A norm that is NaN or infinite scales nothing: see the option NON_FINITE.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrInvalidState], [ErrMismatch], [ErrPeerFailed], [ErrTimeout],
 // [ErrAborted]. Since 0.2.
 func (f *Fsdp) ClipGradients(clip Clip, bound float64) (float64, error) {
@@ -1822,7 +1826,8 @@ func (f *Fsdp) ClipGradients(clip Clip, bound float64) (float64, error) {
 // Step is shardrec_fsdp_step.
 //
 // One optimizer step on this rank's shards with their gradients, which stay as they are. Waits until peers have
-// read the shards in the step before; with LAMB collective over the sharding group. Between steps. Errors:
+// read the shards in the step before; with LAMB collective over the sharding group. Does nothing after a
+// [Fsdp.Wait] that the option NON_FINITE SKIP skips. Between steps. Errors:
 // [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no optimizer; inside a step), [ErrPeerFailed], [ErrTimeout], [ErrAborted].
 // Since 0.2.
 func (f *Fsdp) Step() error {
@@ -1876,6 +1881,7 @@ func (f *Fsdp) CheckEqual() error {
 //	"ranks", "sharding_ranks"       integer: of the communicator, of a sharding group
 //	"units", "parameters"           integer: how many there are
 //	"steps", "steps_without_sync"   integer: how many have ended
+//	"non_finite_steps"              integer: those that the option NON_FINITE refused or skipped
 //	"value_bytes", "gradient_bytes", "state_bytes"  integer: of the shards
 //	"full_parameter_bytes"          integer: buffers of full parameters
 //	"full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums

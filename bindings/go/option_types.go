@@ -359,14 +359,14 @@ func (o *CollectionOptions) Device(value int64) *CollectionOptions {
 }
 
 // NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks.
-// Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
-// (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
-// POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one
-// sharding group does not apply is applied by none. backward then waits for all groups, so all must call it
-// equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or
+// Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output
+// gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE,
+// TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that
+// one sharding group does not apply is applied by none. backward then waits for all groups, so all must call
+// it equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or
 // send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait;
-// not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
-// (INVALID_ARGUMENT).
+// not with DDP_STEP_IN_BACKWARD. FSDP: the same, see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids'
+// weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
 func (o *CollectionOptions) NonFinite(value NonFinite) *CollectionOptions {
 	o.set(OptionNonFinite, int64(value))
 	return o
@@ -458,14 +458,14 @@ func (o *DdpOptions) Threads(value int64) *DdpOptions {
 }
 
 // NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks.
-// Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
-// (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
-// POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one
-// sharding group does not apply is applied by none. backward then waits for all groups, so all must call it
-// equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or
+// Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output
+// gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE,
+// TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that
+// one sharding group does not apply is applied by none. backward then waits for all groups, so all must call
+// it equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or
 // send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait;
-// not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
-// (INVALID_ARGUMENT).
+// not with DDP_STEP_IN_BACKWARD. FSDP: the same, see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids'
+// weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
 func (o *DdpOptions) NonFinite(value NonFinite) *DdpOptions {
 	o.set(OptionNonFinite, int64(value))
 	return o
@@ -963,14 +963,14 @@ func (o *ScorerOptions) Float(key Option) (float64, error) {
 }
 
 // NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks.
-// Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
-// (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
-// POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one
-// sharding group does not apply is applied by none. backward then waits for all groups, so all must call it
-// equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or
+// Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output
+// gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE,
+// TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that
+// one sharding group does not apply is applied by none. backward then waits for all groups, so all must call
+// it equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or
 // send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait;
-// not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
-// (INVALID_ARGUMENT).
+// not with DDP_STEP_IN_BACKWARD. FSDP: the same, see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids'
+// weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
 func (o *ScorerOptions) NonFinite(value NonFinite) *ScorerOptions {
 	o.set(OptionNonFinite, int64(value))
 	return o
@@ -1094,6 +1094,20 @@ func (o *FsdpOptions) Float(key Option) (float64, error) {
 // optimizer. Kinds COLLECTION, MLP, DDP and FSDP.
 func (o *FsdpOptions) Threads(value int64) *FsdpOptions {
 	o.set(OptionThreads, value)
+	return o
+}
+
+// NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks.
+// Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output
+// gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE,
+// TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that
+// one sharding group does not apply is applied by none. backward then waits for all groups, so all must call
+// it equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or
+// send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait;
+// not with DDP_STEP_IN_BACKWARD. FSDP: the same, see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids'
+// weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+func (o *FsdpOptions) NonFinite(value NonFinite) *FsdpOptions {
+	o.set(OptionNonFinite, int64(value))
 	return o
 }
 

@@ -32,6 +32,7 @@ dense::FsdpOptions fsdp_options(const Options& values, const comm::Communicator&
   out.held = static_cast<int>(values.i64(SHARDREC_OPTION_FSDP_HELD_UNITS));
   out.parameter_dtype = values.choice<shardrec_dtype>(SHARDREC_OPTION_FSDP_PARAMETER_DTYPE);
   out.reduce_dtype = values.choice<shardrec_dtype>(SHARDREC_OPTION_FSDP_REDUCE_DTYPE);
+  out.non_finite = values.choice<shardrec_non_finite>(SHARDREC_OPTION_NON_FINITE);
   out.average = values.i64(SHARDREC_OPTION_DDP_AVERAGE) != 0;
   out.factor = values.f64(SHARDREC_OPTION_DDP_FACTOR);
   out.threads = threads ? static_cast<int>(*threads) : communicator.default_threads();

@@ -29,8 +29,8 @@ constexpr uint32_t kPlan = kinds(SHARDREC_OPTIONS_PLAN);
 constexpr uint32_t kCollection = kinds(SHARDREC_OPTIONS_COLLECTION);
 constexpr uint32_t kWithThreads = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP,
                                         SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_FSDP);
-constexpr uint32_t kNonFiniteKinds =
-    kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_SCORER);
+constexpr uint32_t kNonFiniteKinds = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_DDP,
+                                           SHARDREC_OPTIONS_FSDP, SHARDREC_OPTIONS_SCORER);
 constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP);
 constexpr uint32_t kOnDevices =
     kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS);

@@ -199,6 +199,9 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_ERROR);
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_AVERAGE), 0);
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_BROADCAST), 0);
+  shardrec::FsdpOptions fsdp;
+  fsdp.non_finite("skip");
+  EXPECT_EQ(fsdp.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_SKIP);
   shardrec::CheckpointOptions checkpoint;
   checkpoint.keep_last(9).most_deltas(8);
   EXPECT_EQ(checkpoint.i64(SHARDREC_OPTION_KEEP_LAST), 9);

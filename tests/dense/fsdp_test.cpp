@@ -5,15 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <latch>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "comm/world.h"
@@ -410,6 +409,7 @@ TEST(Fsdp, AUnitThatOneRankDidNotMarkIsNamedOnAllRanksAndTheOthersAreReduced) {
 // Rank 1 marks unit 2 after its exchange of unit 0. Rank 0 needs a buffer for the gradients of unit 1, and the one of
 // unit 3 is free by then: were it to wait for unit 2 as well, neither rank would go on.
 TEST(Fsdp, ARankWaitsForNoMoreThanTheBufferThatItNeeds) {
+  std::latch asks(1);  // rank 0, for unit 1
   run_well(2, [&](Communicator& communicator) {
     ShardedModel model({.world = borrowed(communicator)}, false, {.prefetch = 1, .held = 4}, kUnits,
                        std::nullopt);
@@ -423,6 +423,7 @@ TEST(Fsdp, ARankWaitsForNoMoreThanTheBufferThatItNeeds) {
     }
     const auto take = [&](int64_t unit, int64_t parameter) {
       fsdp.unshard(unit);
+      if (unit == 1 && communicator.rank() == 0) asks.count_down();
       fsdp.wait_unshard(unit);
       fsdp.parameter_gradients(parameter);
     };
@@ -432,7 +433,7 @@ TEST(Fsdp, ARankWaitsForNoMoreThanTheBufferThatItNeeds) {
     take(2, 4);
     if (!is_late) fsdp.mark_ready(2);
     if (is_late) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // rank 0 waits for unit 1
+      asks.wait();
       fsdp.mark_ready(3);
     }
     take(1, 3);
@@ -443,6 +444,73 @@ TEST(Fsdp, ARankWaitsForNoMoreThanTheBufferThatItNeeds) {
     fsdp.end();
     fsdp.wait();
   });
+}
+
+// Element 4000 of the first parameter of unit 2 is in the shard of one rank of each replica group.
+TEST(Fsdp, GradientsThatAreNoNumbersAreRefusedOrSkippedOnAllRanks) {
+  for (const auto strategy : {SHARDREC_FSDP_FULL_SHARD, SHARDREC_FSDP_SHARD_GRAD_OP,
+                              SHARDREC_FSDP_HYBRID_SHARD, SHARDREC_FSDP_NO_SHARD}) {
+    for (const auto choice :
+         {SHARDREC_NON_FINITE_ALLOW, SHARDREC_NON_FINITE_ERROR, SHARDREC_NON_FINITE_SKIP}) {
+      run_well(4, [&](Communicator& communicator) {
+        ShardedModel model(groups_for(communicator, strategy, 2),
+                           strategy == SHARDREC_FSDP_HYBRID_SHARD,
+                           {.strategy = strategy, .non_finite = choice}, kUnits,
+                           optimizer_of(SHARDREC_OPTIMIZER_ADAM));
+        Fsdp& fsdp = model.fsdp();
+        fsdp.commit();
+        model.fill();
+        model.pass(true, 0);
+        fsdp.step();
+        const std::vector<float> before = model.whole(SHARDREC_FSDP_VALUES);
+        fsdp.zero_gradients();
+        fsdp.begin(true);
+        for (const int64_t unit : {0, 1, 2, 3}) {
+          fsdp.unshard(unit);
+          fsdp.reshard(unit);
+        }
+        for (size_t unit = 4; unit-- > 0;) {
+          if (unit == 2 && communicator.rank() == 1) {
+            fsdp.unshard(2);
+            fsdp.wait_unshard(2);
+            void* const gradients = fsdp.parameter_gradients(4);
+            static_cast<float*>(gradients)[4000] = std::numeric_limits<float>::infinity();
+            fsdp.mark_ready(2);
+          } else {
+            model.backward(unit, 1);
+          }
+        }
+        fsdp.end();
+        const auto error = comm::error_of([&] { fsdp.wait(); });
+        ASSERT_EQ(error.has_value(), choice == SHARDREC_NON_FINITE_ERROR);
+        if (error) {
+          EXPECT_EQ(error->status(), SHARDREC_INVALID_BATCH);
+          EXPECT_EQ(error->parts().position, 4);
+          EXPECT_EQ(error->parts().value, 4000);
+          const bool is_cut = strategy != SHARDREC_FSDP_NO_SHARD;
+          EXPECT_EQ(error->parts().rank > 0, is_cut) << error->sentence();
+          EXPECT_NE(error->sentence().find("\"p4\" is NaN or infinite at element 4000"),
+                    std::string::npos)
+              << error->sentence();
+        }
+        const auto counted = nlohmann::json::parse(fsdp.statistics_json())["non_finite_steps"];
+        EXPECT_EQ(counted, choice == SHARDREC_NON_FINITE_ALLOW ? 0 : 1);
+        if (choice == SHARDREC_NON_FINITE_ERROR) return;
+        std::vector<float> gradients(700), clipped(700);
+        fsdp.gather(0, SHARDREC_FSDP_GRADIENT, gradients);
+        EXPECT_FALSE(std::isfinite(fsdp.clip_gradients(SHARDREC_CLIP_L2, 1e-3)));
+        fsdp.gather(0, SHARDREC_FSDP_GRADIENT, clipped);
+        EXPECT_TRUE(same_bits(clipped, gradients));
+        fsdp.step();
+        EXPECT_EQ(same_bits(model.whole(SHARDREC_FSDP_VALUES), before),
+                  choice == SHARDREC_NON_FINITE_SKIP);
+        fsdp.zero_gradients();
+        model.pass(true, 2);
+        fsdp.step();
+        EXPECT_FALSE(same_bits(model.whole(SHARDREC_FSDP_VALUES), before));
+      });
+    }
+  }
 }
 
 TEST(Fsdp, RanksThatUnshardDifferentUnitsAreToldBothNames) {

@@ -173,8 +173,11 @@ SHARDREC_API shardrec_status shardrec_fsdp_end(shardrec_fsdp *fsdp);
  * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a rank
  * had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
  * the gradient of its shards is as it was, what steps without sync have kept of it is forgotten, others are
- * reduced, and the communicator lives on; MISMATCH, OUT_OF_MEMORY,
- * PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+ * reduced, and the communicator lives on; INVALID_BATCH, on all ranks alike: option NON_FINITE ERROR, and the
+ * gradient of a shard is NaN or infinite: the sentence names the parameter, which is POSITION, VALUE its first
+ * such element, RANK a rank that has it in its shard. With SKIP this returns OK, shardrec_fsdp_step then does
+ * nothing, and "non_finite_steps" of the statistics counts. With either, ranks exchange what they have found
+ * in each step with sync. MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_wait(shardrec_fsdp *fsdp);
 
 /* Sets the gradients of this rank's shards to zero, and forgets those that steps without sync have kept.
@@ -183,6 +186,7 @@ SHARDREC_API shardrec_status shardrec_fsdp_zero_gradients(shardrec_fsdp *fsdp);
 
 /* As shardrec_ddp_clip_gradients, of the whole gradients: what shards have is added up, or compared, over the
  * sharding group, so that all ranks scale alike. Collective over the sharding group, blocking. Between steps.
+ * A norm that is NaN or infinite scales nothing: see the option NON_FINITE.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE, MISMATCH, PEER_FAILED, TIMEOUT,
  * ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_clip_gradients(shardrec_fsdp *fsdp, shardrec_clip clip,
@@ -190,7 +194,8 @@ SHARDREC_API shardrec_status shardrec_fsdp_clip_gradients(shardrec_fsdp *fsdp, s
                                                           SHARDREC_NULLABLE double *out_norm);
 
 /* One optimizer step on this rank's shards with their gradients, which stay as they are. Waits until peers have
- * read the shards in the step before; with LAMB collective over the sharding group. Between steps. Errors:
+ * read the shards in the step before; with LAMB collective over the sharding group. Does nothing after a
+ * shardrec_fsdp_wait that the option NON_FINITE SKIP skips. Between steps. Errors:
  * INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step), PEER_FAILED, TIMEOUT, ABORTED.
  * Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_step(shardrec_fsdp *fsdp);
@@ -236,6 +241,7 @@ SHARDREC_API shardrec_status shardrec_fsdp_check_equal(shardrec_fsdp *fsdp);
  *   "ranks", "sharding_ranks"       integer: of the communicator, of a sharding group
  *   "units", "parameters"           integer: how many there are
  *   "steps", "steps_without_sync"   integer: how many have ended
+ *   "non_finite_steps"              integer: those that the option NON_FINITE refused or skipped
  *   "value_bytes", "gradient_bytes", "state_bytes"  integer: of the shards
  *   "full_parameter_bytes"          integer: buffers of full parameters
  *   "full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums

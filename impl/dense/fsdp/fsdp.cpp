@@ -171,6 +171,7 @@ std::string Fsdp::describe() const {
       {"option FSDP_HELD_UNITS", integer(options_.held)},
       {"option FSDP_PARAMETER_DTYPE", core::dtype_name(options_.parameter_dtype)},
       {"option FSDP_REDUCE_DTYPE", core::dtype_name(options_.reduce_dtype)},
+      {"option NON_FINITE", integer(options_.non_finite)},
       {"option DDP_AVERAGE", integer(options_.average)},
       {"option DDP_FACTOR", number(options_.factor)},
       {"optimizer",

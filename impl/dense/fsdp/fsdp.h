@@ -34,6 +34,7 @@ struct FsdpOptions {
   int held = 1;
   shardrec_dtype parameter_dtype = SHARDREC_FLOAT32;
   shardrec_dtype reduce_dtype = SHARDREC_FLOAT32;
+  shardrec_non_finite non_finite = SHARDREC_NON_FINITE_ALLOW;  // of reduced gradients
   bool average = true;
   double factor = 1;
   int threads = 1;  // of the optimizer
@@ -137,6 +138,15 @@ class Fsdp {
   int sharding_rank() const noexcept { return groups_.sharding ? groups_.sharding->rank() : 0; }
   int sharding_ranks() const noexcept { return groups_.sharding ? groups_.sharding->size() : 1; }
   double norm_of_all(shardrec_clip kind);
+  // The first element in the order of parameters whose reduced gradient is no number, on all ranks alike.
+  struct NonFinite {
+    int64_t parameter = INT64_MAX;  // of none
+    int64_t element = 0;
+    int64_t rank = 0;  // that has it in its shard
+  };
+  NonFinite non_finite_here();
+  NonFinite non_finite_of_all();
+  void refuse_non_finite(const NonFinite& found);
 
   FsdpGroups groups_;
   const FsdpOptions options_;
@@ -158,6 +168,8 @@ class Fsdp {
   uint64_t begun_ = 0;
   int64_t steps_ = 0;
   int64_t local_steps_ = 0;
+  int64_t non_finite_steps_ = 0;
+  bool skips_step_ = false;
 };
 
 }  // namespace shardrec::dense

@@ -120,9 +120,14 @@ void Fsdp::wait() {
     core::fail(SHARDREC_INVALID_STATE, "wait was called without an end before it");
   }
   const core::DefaultFloatMode mode;
+  const bool looks = sync_ && options_.non_finite != SHARDREC_NON_FINITE_ALLOW;
   RefusedUnit refused;
+  NonFinite found;
   try {
-    exchanging("fsdp: wait", [&] { refused = reducer_->wait(); });
+    exchanging("fsdp: wait", [&] {
+      refused = reducer_->wait();
+      if (looks && refused.rank < 0) found = non_finite_of_all();
+    });
   } catch (...) {
     state_ = State::kIdle;  // the communicator has ended
     throw;
@@ -139,6 +144,7 @@ void Fsdp::wait() {
                 .operation = "fsdp: wait"});
   }
   ++(sync_ ? steps_ : local_steps_);
+  if (looks) refuse_non_finite(found);
 }
 
 }  // namespace shardrec::dense

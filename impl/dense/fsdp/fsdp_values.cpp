@@ -4,8 +4,10 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
+#include "compute/non_finite.h"
 #include "core/error.h"
 #include "core/float_mode.h"
 #include "core/hash.h"
@@ -24,6 +26,7 @@ constexpr comm::Operation kGather{
 constexpr comm::Operation kScatter{
     .name = "fsdp: set_full", .kind = 5, .deadline_kind = comm::DeadlineKind::kSetup};
 constexpr comm::Operation kCheckEqual{.name = "fsdp: check_equal", .kind = 6};
+constexpr comm::Operation kNonFinite{.name = "fsdp: wait", .kind = 7};
 
 constexpr size_t kScatteredAtOnce = size_t{4} << 20;  // elements
 
@@ -81,9 +84,59 @@ double Fsdp::clip_gradients(shardrec_clip kind, double bound) {
   return norm;
 }
 
+Fsdp::NonFinite Fsdp::non_finite_here() {
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    Unit& unit = units_[parameters_[p].unit];
+    const ParameterPart part = unit.layout.part(parameters_[p].in_unit, sharding_rank());
+    const int64_t element = compute::first_non_finite(unit.gradient_elements().data() + part.at,
+                                                      SHARDREC_FLOAT32, part.count);
+    if (element < 0) continue;
+    return {.parameter = static_cast<int64_t>(p),
+            .element = part.offset + element,
+            .rank = groups_.world->rank()};
+  }
+  return {};
+}
+
+// Replicas of a shard have the same gradients: of their findings the first one's counts.
+Fsdp::NonFinite Fsdp::non_finite_of_all() {
+  const NonFinite mine = non_finite_here();
+  NonFinite first;
+  for (const comm::ConstBytes message :
+       control_->all_gather(kNonFinite, std::as_bytes(std::span(&mine, 1)))) {
+    NonFinite its;
+    if (message.size() != sizeof its) {
+      core::fail(SHARDREC_CORRUPT_DATA, "what a rank has found has another size",
+                 {.operation = kNonFinite.name});
+    }
+    std::memcpy(&its, message.data(), sizeof its);
+    if (std::tie(its.parameter, its.element) < std::tie(first.parameter, first.element)) {
+      first = its;
+    }
+  }
+  return first;
+}
+
+void Fsdp::refuse_non_finite(const NonFinite& found) {
+  skips_step_ = false;
+  if (found.parameter == INT64_MAX) return;
+  ++non_finite_steps_;
+  skips_step_ = options_.non_finite == SHARDREC_NON_FINITE_SKIP;
+  if (skips_step_) return;
+  core::fail(SHARDREC_INVALID_BATCH,
+             core::sentence("the reduced gradient of parameter \"", parameter(found.parameter).name,
+                            "\" is NaN or infinite at element ", found.element, ", which rank ",
+                            found.rank, " has, and the option NON_FINITE is ERROR"),
+             {.rank = found.rank,
+              .position = found.parameter,
+              .value = found.element,
+              .operation = kNonFinite.name});
+}
+
 void Fsdp::step() {
   ElementOptimizer& optimizer = require_optimizer("step");
   require_idle("step");
+  if (skips_step_) return;
   const core::DefaultFloatMode mode;
   shards_change();
   optimizer.begin_step();
@@ -259,6 +312,7 @@ std::string Fsdp::statistics_json() const {
   json.key("parameters").integer(static_cast<int64_t>(parameters_.size()));
   json.key("steps").integer(steps_);
   json.key("steps_without_sync").integer(local_steps_);
+  json.key("non_finite_steps").integer(non_finite_steps_);
   json.key("value_bytes").integer(shards * static_cast<int64_t>(sizeof(float)));
   json.key("gradient_bytes").integer(shards * static_cast<int64_t>(sizeof(float)));
   json.key("state_bytes").integer(states);

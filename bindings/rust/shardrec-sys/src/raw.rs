@@ -540,7 +540,7 @@ pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_optio
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
 /// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h
 pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
-/// i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
+/// i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. FSDP: the same, see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
 /// i64, shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2
 pub const SHARDREC_OPTION_DEVICE_WAIT: shardrec_option = shardrec_option(412);
@@ -2640,19 +2640,24 @@ extern "C" {
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a rank
     /// had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
     /// the gradient of its shards is as it was, what steps without sync have kept of it is forgotten, others are
-    /// reduced, and the communicator lives on; MISMATCH, OUT_OF_MEMORY,
-    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// reduced, and the communicator lives on; INVALID_BATCH, on all ranks alike: option NON_FINITE ERROR, and the
+    /// gradient of a shard is NaN or infinite: the sentence names the parameter, which is POSITION, VALUE its first
+    /// such element, RANK a rank that has it in its shard. With SKIP this returns OK, shardrec_fsdp_step then does
+    /// nothing, and "non_finite_steps" of the statistics counts. With either, ranks exchange what they have found
+    /// in each step with sync. MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_wait(fsdp: *mut shardrec_fsdp) -> shardrec_status;
     /// Sets the gradients of this rank's shards to zero, and forgets those that steps without sync have kept.
     /// Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE. Since 0.2.
     pub fn shardrec_fsdp_zero_gradients(fsdp: *mut shardrec_fsdp) -> shardrec_status;
     /// As shardrec_ddp_clip_gradients, of the whole gradients: what shards have is added up, or compared, over the
     /// sharding group, so that all ranks scale alike. Collective over the sharding group, blocking. Between steps.
+    /// A norm that is NaN or infinite scales nothing: see the option NON_FINITE.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE, MISMATCH, PEER_FAILED, TIMEOUT,
     /// ABORTED. Since 0.2.
     pub fn shardrec_fsdp_clip_gradients(fsdp: *mut shardrec_fsdp, clip: shardrec_clip, bound: f64, out_norm: *mut f64) -> shardrec_status;
     /// One optimizer step on this rank's shards with their gradients, which stay as they are. Waits until peers have
-    /// read the shards in the step before; with LAMB collective over the sharding group. Between steps. Errors:
+    /// read the shards in the step before; with LAMB collective over the sharding group. Does nothing after a
+    /// shardrec_fsdp_wait that the option NON_FINITE SKIP skips. Between steps. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step), PEER_FAILED, TIMEOUT, ABORTED.
     /// Since 0.2.
     pub fn shardrec_fsdp_step(fsdp: *mut shardrec_fsdp) -> shardrec_status;
@@ -2687,6 +2692,7 @@ extern "C" {
     /// "ranks", "sharding_ranks"       integer: of the communicator, of a sharding group
     /// "units", "parameters"           integer: how many there are
     /// "steps", "steps_without_sync"   integer: how many have ended
+    /// "non_finite_steps"              integer: those that the option NON_FINITE refused or skipped
     /// "value_bytes", "gradient_bytes", "state_bytes"  integer: of the shards
     /// "full_parameter_bytes"          integer: buffers of full parameters
     /// "full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums

@@ -1477,14 +1477,14 @@ pub enum OptionKey {
     /// CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
     Device,
     /// `SHARDREC_OPTION_NON_FINITE`: i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all
-    /// ranks. Kinds COLLECTION, DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients
-    /// (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and
-    /// POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding
-    /// group does not apply is applied by none. backward then waits for all groups, so all must call it equally
-    /// often. For gradients on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits
-    /// until it has looked through them. DDP: of reduced gradients, see [`DdpExchange::wait`](crate::DdpExchange::wait); not with
-    /// DDP_STEP_IN_BACKWARD. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
-    /// (INVALID_ARGUMENT).
+    /// ranks. Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output
+    /// gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE,
+    /// TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one
+    /// sharding group does not apply is applied by none. backward then waits for all groups, so all must call it
+    /// equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or send_gradients)
+    /// waits until it has looked through them. DDP: of reduced gradients, see [`DdpExchange::wait`](crate::DdpExchange::wait); not with
+    /// DDP_STEP_IN_BACKWARD. FSDP: the same, see [`Fsdp::wait`](crate::Fsdp::wait). SCORER: ALLOW and ERROR, of ids' weights
+    /// (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
     NonFinite,
     /// `SHARDREC_OPTION_DEVICE_WAIT`: i64, shardrec_device_wait: how the host waits in a step for what it must know
     /// of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all

@@ -1567,8 +1567,11 @@ impl Fsdp {
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end, only this rank; or, on all ranks alike, a rank
     /// had not marked a unit ready that this step unsharded: RANK, POSITION (the unit), and the sentence names it;
     /// the gradient of its shards is as it was, what steps without sync have kept of it is forgotten, others are
-    /// reduced, and the communicator lives on; MISMATCH, OUT_OF_MEMORY,
-    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// reduced, and the communicator lives on; INVALID_BATCH, on all ranks alike: option NON_FINITE ERROR, and the
+    /// gradient of a shard is NaN or infinite: the sentence names the parameter, which is POSITION, VALUE its first
+    /// such element, RANK a rank that has it in its shard. With SKIP this returns OK, [`Fsdp::step`](crate::Fsdp::step) then does
+    /// nothing, and "non_finite_steps" of the statistics counts. With either, ranks exchange what they have found
+    /// in each step with sync. MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn wait(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_fsdp_wait(self.0) })
     }
@@ -1581,6 +1584,7 @@ impl Fsdp {
 
     /// As [`Ddp::clip_gradients`](crate::Ddp::clip_gradients), of the whole gradients: what shards have is added up, or compared, over the
     /// sharding group, so that all ranks scale alike. Collective over the sharding group, blocking. Between steps.
+    /// A norm that is NaN or infinite scales nothing: see the option NON_FINITE.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE, MISMATCH, PEER_FAILED, TIMEOUT,
     /// ABORTED. Since 0.2.
     pub fn clip_gradients(&mut self, clip: Clip, bound: f64) -> Result<f64> {
@@ -1590,7 +1594,8 @@ impl Fsdp {
     }
 
     /// One optimizer step on this rank's shards with their gradients, which stay as they are. Waits until peers have
-    /// read the shards in the step before; with LAMB collective over the sharding group. Between steps. Errors:
+    /// read the shards in the step before; with LAMB collective over the sharding group. Does nothing after a
+    /// [`Fsdp::wait`](crate::Fsdp::wait) that the option NON_FINITE SKIP skips. Between steps. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step), PEER_FAILED, TIMEOUT, ABORTED.
     /// Since 0.2.
     pub fn step(&mut self) -> Result<()> {
@@ -1633,6 +1638,7 @@ impl Fsdp {
     /// "ranks", "sharding_ranks"       integer: of the communicator, of a sharding group
     /// "units", "parameters"           integer: how many there are
     /// "steps", "steps_without_sync"   integer: how many have ended
+    /// "non_finite_steps"              integer: those that the option NON_FINITE refused or skipped
     /// "value_bytes", "gradient_bytes", "state_bytes"  integer: of the shards
     /// "full_parameter_bytes"          integer: buffers of full parameters
     /// "full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums

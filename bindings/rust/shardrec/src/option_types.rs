@@ -422,13 +422,14 @@ impl CollectionOptions {
     }
 
     /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
-    /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
-    /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply
-    /// is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a
-    /// DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through
-    /// them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and
-    /// ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+    /// DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient):
+    /// ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is
+    /// as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not
+    /// apply is applied by none. backward then waits for all groups, so all must call it equally often. For gradients
+    /// on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked
+    /// through them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. FSDP: the same,
+    /// see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
+    /// (INVALID_ARGUMENT).
     #[must_use]
     pub fn non_finite(mut self, value: NonFinite) -> Self {
         self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
@@ -538,13 +539,14 @@ impl DdpOptions {
     }
 
     /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
-    /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
-    /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply
-    /// is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a
-    /// DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through
-    /// them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and
-    /// ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+    /// DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient):
+    /// ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is
+    /// as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not
+    /// apply is applied by none. backward then waits for all groups, so all must call it equally often. For gradients
+    /// on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked
+    /// through them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. FSDP: the same,
+    /// see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
+    /// (INVALID_ARGUMENT).
     #[must_use]
     pub fn non_finite(mut self, value: NonFinite) -> Self {
         self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
@@ -1136,13 +1138,14 @@ impl ScorerOptions {
     }
 
     /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
-    /// DDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is
-    /// INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as
-    /// SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply
-    /// is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a
-    /// DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through
-    /// them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. SCORER: ALLOW and
-    /// ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT).
+    /// DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient):
+    /// ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is
+    /// as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not
+    /// apply is applied by none. backward then waits for all groups, so all must call it equally often. For gradients
+    /// on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked
+    /// through them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. FSDP: the same,
+    /// see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
+    /// (INVALID_ARGUMENT).
     #[must_use]
     pub fn non_finite(mut self, value: NonFinite) -> Self {
         self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
@@ -1293,6 +1296,21 @@ impl FsdpOptions {
     #[must_use]
     pub fn threads(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Threads, Value::Integer(value));
+        self
+    }
+
+    /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
+    /// DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient):
+    /// ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is
+    /// as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not
+    /// apply is applied by none. backward then waits for all groups, so all must call it equally often. For gradients
+    /// on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked
+    /// through them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. FSDP: the same,
+    /// see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs
+    /// (INVALID_ARGUMENT).
+    #[must_use]
+    pub fn non_finite(mut self, value: NonFinite) -> Self {
+        self.0.set(OptionKey::NonFinite, Value::Integer(value.value()));
         self
     }
 

@@ -268,6 +268,9 @@ class FsdpOptions : public detail::OptionsOf<FsdpOptions, SHARDREC_OPTIONS_FSDP>
   FsdpOptions &reduce_dtype(const Choice<shardrec_dtype> &dtype) {
     return with(SHARDREC_OPTION_FSDP_REDUCE_DTYPE, dtype);
   }
+  FsdpOptions &non_finite(const Choice<shardrec_non_finite> &choice) {
+    return with(SHARDREC_OPTION_NON_FINITE, choice);
+  }
   FsdpOptions &average(bool on) { return with(SHARDREC_OPTION_DDP_AVERAGE, on); }
   FsdpOptions &factor(double factor) { return with(SHARDREC_OPTION_DDP_FACTOR, factor); }
   FsdpOptions &threads(int32_t threads) { return with(SHARDREC_OPTION_THREADS, threads); }
