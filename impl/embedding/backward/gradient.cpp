@@ -182,7 +182,7 @@ float GradientPacking::max_gradient_of(const Target& target) const {
 
 void GradientPacking::publish(const comm::MessageBuffer& buffer) const {
   for (const comm::ConstBytes body : bodies_) {
-    buffer.publish(body.data(), body.data() + body.size());
+    if (!body.empty()) buffer.publish(body.data(), body.data() + body.size());
   }
 }
 
