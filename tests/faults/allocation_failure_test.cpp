@@ -26,6 +26,7 @@ namespace {
 
 constexpr int kRanks = 2;
 constexpr int kSteps = 2;
+constexpr int kMostSteps = 6;
 constexpr int64_t kNever = int64_t{1} << 40;
 
 struct Case {
@@ -34,6 +35,9 @@ struct Case {
   Shortage shortage = Shortage::kOnce;
   bool of_device = false;  // it is the device's memory that runs out
   bool of_rows = false;    // only while rows of a table are read and written
+  int steps_before = 0;    // > 0: only in the step after so many, which are all alike
+
+  int steps() const { return steps_before > 0 ? steps_before + 1 : of_rows ? 0 : kSteps; }
 };
 
 struct Handles {
@@ -62,7 +66,7 @@ struct Outcome {
   std::string calls;                           // that failed, with their statuses
   bool fired = false;                          // the allocation failed
   bool alive = false;                          // the communicator, at the end
-  std::array<uint64_t, kSteps + 1> digests{};  // by step, of a run without failure
+  std::array<uint64_t, kMostSteps> digests{};  // by step, of a run without failure
   int64_t step = -1;
   uint64_t digest = 0;
 };
@@ -77,10 +81,15 @@ class Rank {
     const auto begin = [&] {
       if (rank_ == 0) begin_shortage(k, test.shortage);
     };
-    if (!test.of_rows) begin();
+    const bool from_start = !test.of_rows && test.steps_before == 0;
+    if (from_start) begin();
     if (create()) {
       if (test.of_rows) begin();
-      if (read_and_write_rows(test.of_rows ? 1 : kTables) && !test.of_rows) train();
+      if (test.steps_before > 0) {
+        repeat_step(test.steps_before, begin);
+      } else if (read_and_write_rows(test.of_rows ? 1 : kTables) && !test.of_rows) {
+        train();
+      }
     }
     if (rank_ == 0) outcome_.fired = stop_shortage();
     finish();
@@ -166,6 +175,16 @@ class Rank {
     if (!exchange_tensors()) return;
     for (int step = 0; step < kSteps; ++step) {
       if (!train_step(step)) return;
+      note(step + 1);
+    }
+  }
+
+  // What comes again on a device becomes a graph of it.
+  template <class Begin>
+  void repeat_step(int steps_before, Begin begin) {
+    for (int step = 0; step <= steps_before; ++step) {
+      if (step == steps_before) begin();
+      if (!train_step(0)) return;
       note(step + 1);
     }
   }
@@ -288,7 +307,7 @@ void expect_out_of_memory_at_each(const Case& test, int64_t least_usable, int64_
   const auto whole = train(test, kNever);
   for (const Outcome& outcome : whole) {
     ASSERT_TRUE(outcome.alive) << outcome.calls;
-    ASSERT_EQ(outcome.step, test.of_rows ? 0 : kSteps);
+    ASSERT_EQ(outcome.step, test.steps());
   }
   if (!test.of_rows) {
     ASSERT_NE(whole[0].digests[0], whole[0].digests[1]);
@@ -343,6 +362,14 @@ TEST_P(RowsAllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
   expect_out_of_memory_at_each(GetParam(), -allocation_stride(), 20);
 }
 
+// Of the host, in a step of a device whose like has come before: its operations are captured and launched as graphs.
+class GraphAllocationFailure : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GraphAllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
+  if (!tables_are_on_devices()) GTEST_SKIP() << "tables are not on a device";
+  expect_out_of_memory_at_each(GetParam(), -allocation_stride(), 5);
+}
+
 class DeviceAllocationFailure : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DeviceAllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
@@ -361,6 +388,12 @@ INSTANTIATE_TEST_SUITE_P(Cases, AllocationFailure,
 INSTANTIATE_TEST_SUITE_P(Cases, RowsAllocationFailure,
                          ::testing::Values(Case{SHARDREC_SHARDING_COLUMN_WISE, 1, Shortage::kOnce,
                                                 false, true}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, GraphAllocationFailure,
+    ::testing::Values(Case{.kind = SHARDREC_SHARDING_COLUMN_WISE, .steps_before = 1},
+                      Case{.kind = SHARDREC_SHARDING_MIXED, .steps_before = 2},
+                      Case{.kind = SHARDREC_SHARDING_COLUMN_WISE, .steps_before = 3}));
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, DeviceAllocationFailure,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -56,6 +57,7 @@ struct Shape {
   size_t shared_bytes;
 };
 
+// kernel null: there was no memory for it.
 cudaError_t enqueue(std::unique_ptr<const Kernel> kernel, const Shape& shape, cudaStream_t stream);
 
 // Enqueues the kernel with copies of the arguments. The errors are those of cudaLaunchKernel();
@@ -66,9 +68,10 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t 
   static_assert((std::is_trivially_copyable_v<Parameters> && ...),
                 "a device gets the bytes of the arguments");
   static_assert((sizeof(Parameters) + ... + 0) <= 4096, "what a kernel's arguments may take");
-  return enqueue(
-      std::make_unique<KernelCall<Parameters...>>(kernel, std::forward<Arguments>(arguments)...),
-      Shape{.grid = grid, .block = block, .shared_bytes = shared_bytes}, stream);
+  std::unique_ptr<const Kernel> call(
+      new (std::nothrow) KernelCall<Parameters...>(kernel, std::forward<Arguments>(arguments)...));
+  return enqueue(std::move(call), Shape{.grid = grid, .block = block, .shared_bytes = shared_bytes},
+                 stream);
 }
 
 // Of the block whose thread calls: 16-byte aligned bytes of any content, as many as its launch named.

@@ -79,6 +79,7 @@ cudaError_t check_shape(const Shape& shape, const void* function) {
 
 cudaError_t enqueue(std::unique_ptr<const Kernel> kernel, const Shape& shape, cudaStream_t handle) {
   return call([&]() -> cudaError_t {
+    if (kernel == nullptr) return cudaErrorMemoryAllocation;
     if (kernel->function() == nullptr) return cudaErrorInvalidDeviceFunction;
     if (const cudaError_t error = check_shape(shape, kernel->function()); error != cudaSuccess) {
       return error;

@@ -10,14 +10,28 @@
 namespace shardrec::compute::cuda {
 namespace {
 
-cudaError_t run_each(const Commands& list, cudaStream_t stream) {
+// The first commands of a list.
+struct Part {
+  int64_t count = 0;
+  size_t words = 0;
+};
+
+// done: those that were enqueued.
+cudaError_t run_each(const Commands& list, cudaStream_t stream, Part& done) {
   const uint64_t* words = list.words.data();
-  for (int64_t i = 0; i < list.count; ++i) {
+  for (; done.count < list.count; ++done.count) {
+    done.words = static_cast<size_t>(words - list.words.data());
     const auto run = reinterpret_cast<CommandRunner>(*words++);
     const cudaError_t error = run(words, stream);
     if (error != cudaSuccess) return error;
   }
+  done.words = list.words.size();
   return cudaSuccess;
+}
+
+void remove(Commands& list, const Part& part) {
+  list.words.erase(list.words.begin(), list.words.begin() + static_cast<ptrdiff_t>(part.words));
+  list.count -= part.count;
 }
 
 size_t hash_of(const Commands& list) {
@@ -31,7 +45,8 @@ cudaGraphExec_t capture(const Commands& list, cudaStream_t stream, int64_t& laun
   cudaError_t error = called(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   if (error != cudaSuccess) return nullptr;
   captured_launches = &launches;
-  error = run_each(list, stream);
+  Part captured;
+  error = run_each(list, stream, captured);
   captured_launches = nullptr;
   cudaGraph_t graph = nullptr;
   const cudaError_t end = called(cudaStreamEndCapture(stream, &graph));
@@ -51,15 +66,27 @@ CommandGraphs::~CommandGraphs() {
   for (const Graph& graph : graphs_) called(cudaGraphExecDestroy(graph.executable));
 }
 
-cudaError_t CommandGraphs::run(const Commands& list, cudaStream_t stream) {
+cudaError_t CommandGraphs::run(Commands& list, cudaStream_t stream) {
   ++runs_;
-  if (list.count == 1 || !makes_graphs_) return run_each(list, stream);
-  const size_t hash = hash_of(list);
-  Graph* graph = find(list, hash);
-  if (graph == nullptr && came_before(hash)) graph = make(list, hash, stream);
-  if (graph == nullptr) return run_each(list, stream);
+  Part done;
+  Graph* const graph = graph_of(list, stream);
+  if (graph == nullptr) {
+    const cudaError_t error = run_each(list, stream, done);
+    remove(list, done);
+    return error;
+  }
   graph->last_run = runs_;
-  return launched_graph(cudaGraphLaunch(graph->executable, stream), graph->launches);
+  const cudaError_t error =
+      launched_graph(cudaGraphLaunch(graph->executable, stream), graph->launches);
+  if (error == cudaSuccess) remove(list, {.count = list.count, .words = list.words.size()});
+  return error;
+}
+
+CommandGraphs::Graph* CommandGraphs::graph_of(const Commands& list, cudaStream_t stream) {
+  if (list.count == 1 || !makes_graphs_) return nullptr;
+  const size_t hash = hash_of(list);
+  Graph* const graph = find(list, hash);
+  return graph == nullptr && came_before(hash) ? make(list, hash, stream) : graph;
 }
 
 CommandGraphs::Graph* CommandGraphs::find(const Commands& list, size_t hash) {

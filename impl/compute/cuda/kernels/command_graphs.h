@@ -29,8 +29,9 @@ class CommandGraphs {
   CommandGraphs(const CommandGraphs&) = delete;
   CommandGraphs& operator=(const CommandGraphs&) = delete;
 
-  // Enqueues the commands: one by one, or as the graph of an equal list.
-  cudaError_t run(const Commands& list, cudaStream_t stream);
+  // Enqueues the commands, one by one, or as the graph of an equal list, and removes them from the list: where one
+  // fails, those before it.
+  cudaError_t run(Commands& list, cudaStream_t stream);
 
  private:
   struct Graph {
@@ -46,6 +47,8 @@ class CommandGraphs {
   static constexpr size_t kRemembered = 96;   // lists that no graph was made of
   static constexpr uint64_t kLongAgo = 1024;  // that many lists ago, a graph was in use
 
+  // Null: the list is run command by command.
+  Graph* graph_of(const Commands& list, cudaStream_t stream);
   Graph* find(const Commands& list, size_t hash);
   // Did the list come before? From now on it did.
   bool came_before(size_t hash);
