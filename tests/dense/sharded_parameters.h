@@ -131,17 +131,34 @@ class ShardedModel {
     }
   }
 
-  // Forward and backward over all units.
-  void pass(bool sync, int step) {
+  // Begins a step; forward over all units.
+  void forward(bool sync) {
     fsdp_.begin(sync);
     for (size_t u = 0; u < units_.size(); ++u) {
       fsdp_.unshard(static_cast<int64_t>(u));
       fsdp_.wait_unshard(static_cast<int64_t>(u));
       fsdp_.reshard(static_cast<int64_t>(u));
     }
-    for (size_t u = units_.size(); u-- > 0;) backward(u, step);
+  }
+
+  // Forward and backward over all units.
+  void pass(bool sync, int step) {
+    forward(sync);
+    backward_of_all(step);
     fsdp_.end();
     fsdp_.wait();
+  }
+
+  // unmarked: the host uses this unit, and does not mark it ready.
+  void backward_of_all(int step, std::optional<size_t> unmarked = std::nullopt) {
+    for (size_t u = units_.size(); u-- > 0;) {
+      if (u != unmarked) {
+        backward(u, step);
+        continue;
+      }
+      fsdp_.unshard(static_cast<int64_t>(u));
+      fsdp_.reshard(static_cast<int64_t>(u));
+    }
   }
 
   void backward(size_t u, int step) {

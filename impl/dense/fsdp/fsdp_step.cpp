@@ -120,6 +120,7 @@ void Fsdp::wait() {
     core::fail(SHARDREC_INVALID_STATE, "wait was called without an end before it");
   }
   const core::DefaultFloatMode mode;
+  if (sync_) skips_step_ = false;
   const bool looks = sync_ && options_.non_finite != SHARDREC_NON_FINITE_ALLOW;
   RefusedUnit refused;
   NonFinite found;

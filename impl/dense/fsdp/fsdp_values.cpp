@@ -118,7 +118,6 @@ Fsdp::NonFinite Fsdp::non_finite_of_all() {
 }
 
 void Fsdp::refuse_non_finite(const NonFinite& found) {
-  skips_step_ = false;
   if (found.parameter == INT64_MAX) return;
   ++non_finite_steps_;
   skips_step_ = options_.non_finite == SHARDREC_NON_FINITE_SKIP;

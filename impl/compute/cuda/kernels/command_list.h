@@ -51,10 +51,8 @@ class CommandList {
     });
   }
 
-  // Enqueues the commands, and forgets them, also where one fails: but one for which the system has no memory, and
-  // those behind it, are tried once more, ahead of whatever is asked of the stream next, so that a step which tables
-  // have the first part of becomes whole. The stream's device is the current one. Tells of commands before that failed
-  // and of which nobody was told.
+  // Enqueues the commands, and forgets them, also where one fails. The stream's device is the current one. Tells of
+  // commands before that failed and of which nobody was told.
   cudaError_t submit() {
     const std::lock_guard lock(mutex_);
     const cudaError_t submitted = submit_commands();
@@ -105,14 +103,15 @@ class CommandList {
 
   cudaError_t submit_commands() {
     if (list_.count == 0) return cudaSuccess;
-    const bool is_again = std::exchange(has_rest_, false);
-    const cudaError_t error = graphs_.run(list_, stream_);
-    if (error == cudaErrorMemoryAllocation && !is_again) {
-      has_rest_ = true;
-    } else if (error != cudaSuccess) {
-      list_.words.clear();
-      list_.count = 0;
+    cudaError_t error = graphs_.run(list_, stream_);
+    // Commands before it are under way, of a step perhaps: those that are left are tried once more, now, while the memory
+    // that they name is there.
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      error = graphs_.run(list_, stream_);
     }
+    list_.words.clear();
+    list_.count = 0;
     return error;
   }
 
@@ -153,7 +152,6 @@ class CommandList {
   const cudaStream_t stream_;
   std::mutex mutex_;  // guards what follows
   Commands list_;
-  bool has_rest_ = false;  // the list begins with what found no memory
   CommandGraphs graphs_;
   cudaError_t untold_ = cudaSuccess;
 };
