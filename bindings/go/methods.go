@@ -1703,6 +1703,30 @@ func (f *Fsdp) AddParameter(unit int, name string, rows int, columns int) (int, 
 	return int(outIndex), err
 }
 
+// AddMlp is shardrec_fsdp_add_mlp.
+//
+// Adds the layers of a stack as units: a unit is the next layers of it until they have unitElements elements
+// (1: each layer with parameters), named "<name>.layer.0" or "<name>.layer.0-2", with parameters
+// "<name>.layer.0.weight" and so on. commit gives them the values that the stack of rank 0 has; from then on they are
+// the set's, and the stack's own memory is given back: views of it read zeros. [Mlp.Forward] unshards,
+// computes and reshards one unit after the other, and [Mlp.Backward] unshards them in reverse and marks them
+// ready. Both are calls of a step of the set, between begin and end, under its thread rule, with errors of unshard,
+// wait_unshard, reshard, gradient and mark_ready too; a second backward in a step with sync is [ErrInvalidState].
+// Gradients have the bits that the stack has in a [Ddp]. [ErrInvalidState] are [Mlp.Parameter], _state,
+// _zero_gradients, _step and LEARNING_RATE of _set_f64: use shard, full, set_full, zero_gradients, step and
+// set_learning_rate of the set, whose steps [Mlp.Info] does not count. The set keeps the stack; when the set
+// is destroyed, forward and backward are [ErrClosed]. In a checkpoint ([Checkpoint.AddMlp]) it is a whole stack,
+// with the set's optimizer. out_first: the index of its first parameter. Not collective.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]; [ErrInvalidState] (after commit; no parameter in the stack; it
+// is in a set already); [ErrUnsupported] (a stack on a device, in 16 bits, or with ACCUMULATE_GRADIENTS;
+// FSDP_PARAMETER_DTYPE that is not FLOAT32); [ErrOutOfMemory]. Since 0.2.
+func (f *Fsdp) AddMlp(name string, mlp *Mlp, unitElements int) (int, error) {
+	var outFirst int32
+	f.raw().Keep(mlp)
+	err := capi.Fsdp_add_mlp(f.raw(), name, rawOf(mlp), int64(unitElements), &outFirst)
+	return int(outFirst), err
+}
+
 // SetOptimizer is shardrec_fsdp_set_optimizer.
 //
 // Gives the set an optimizer, as [Ddp.SetOptimizer]; its states are sharded as the parameters are.

@@ -236,6 +236,26 @@ func TestShardedParameters(t *testing.T) {
 	})
 }
 
+func TestShardedStack(t *testing.T) {
+	onRanks(t, func(comm *Comm) error {
+		fsdp, mlp := must(NewFsdp(comm, nil, nil)), must(NewMlp(2, nil))
+		defer fsdp.Close()
+		defer mlp.Close()
+		err := mlp.AddLinear(1, ActivationNone)
+		value, _, failure := mlp.Parameter(0)
+		err = errors.Join(err, failure, value.Set([]float32{1, 2}))
+		ok(t, must(fsdp.AddMlp("net", mlp, 1)) == 0)
+		out, weight := make([]float32, 1), make([]float32, 2)
+		err = errors.Join(err, fsdp.SetOptimizer(new(OptimizerOptions).Optimizer(OptimizerSgd).LearningRate(1)), fsdp.Commit(), fsdp.Begin(true),
+			mlp.Forward(Matrix([]float32{3, 4}, 1, 2), Matrix(out, 1, 1)), mlp.Backward(Matrix([]float32{1}, 1, 1), Tensor{}),
+			fsdp.End(), fsdp.Wait(), fsdp.Step(), fsdp.Full(0, int(FsdpArrayValues), Vector(weight)))
+		ok(t, weight[0] == -2 && weight[1] == -2, weight)
+		_, _, failure = mlp.Parameter(0)
+		ok(t, errors.Is(failure, ErrInvalidState), failure)
+		return err
+	})
+}
+
 func TestCheckpoints(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "run")
 	onRanks(t, func(comm *Comm) error {

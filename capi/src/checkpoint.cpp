@@ -38,16 +38,16 @@ class Entered {
     for (const auto& added : object.collections) {
       gathering.add(added.name, *use(collections_, added)->tables);
     }
-    for (const auto& added : object.layers) gathering.add(added.name, *use(layers_, added));
-    for (const auto& added : object.parameters) {
-      gathering.add(added.name, use(parameters_, added)->ddp);
-    }
     for (const auto& added : object.sharded) {
       gathering.add(added.name, use(sharded_, added)->fsdp);
     }
+    for (const auto& added : object.layers) {
+      gathering.add(added.name, *use(layers_, added), object.membership->communicator());
+    }
+    for (const auto& added : object.parameters) {
+      gathering.add(added.name, use(parameters_, added)->ddp);
+    }
   }
-
-  checkpoint::Gathering gathering;
 
  private:
   template <class Type>
@@ -68,6 +68,9 @@ class Entered {
   std::list<Use<shardrec_mlp>> layers_;
   std::list<Use<shardrec_ddp>> parameters_;
   std::list<Use<shardrec_fsdp>> sharded_;
+
+ public:
+  checkpoint::Gathering gathering;  // ends before the uses
 };
 
 // What this rank brings to a commit or load: what was added, entered until the call ends.

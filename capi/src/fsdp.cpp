@@ -11,6 +11,7 @@
 #include "clip.h"
 #include "core/tensor.h"
 #include "guard.h"
+#include "objects/dense_objects.h"
 #include "objects/fsdp_object.h"
 #include "objects/mesh_object.h"
 #include "options.h"
@@ -65,6 +66,27 @@ core::FlatView whole_parameter(const dense::Fsdp& set, int32_t index, const shar
 
 }  // namespace
 
+namespace shardrec::capi {
+
+dense::Fsdp& StackEntry::enter() {
+  std::shared_ptr<FsdpObject> object = object_.lock();
+  if (object == nullptr) {
+    core::fail(SHARDREC_CLOSED,
+               "the set of sharded parameters that has the parameters of this stack was destroyed");
+  }
+  object->membership->require_open();
+  if (!object->busy_flag().try_take()) throw_busy(Kind::kFsdp);
+  entered_ = std::move(object);
+  return entered_->fsdp;
+}
+
+void StackEntry::leave() noexcept {
+  const std::shared_ptr<FsdpObject> object = std::move(entered_);
+  object->busy_flag().give_back();
+}
+
+}  // namespace shardrec::capi
+
 shardrec_status shardrec_fsdp_create(shardrec_comm* comm, shardrec_mesh* mesh,
                                      const shardrec_options* options, shardrec_fsdp** out) {
   return guard([&] {
@@ -108,6 +130,19 @@ shardrec_status shardrec_fsdp_add_parameter(shardrec_fsdp* fsdp, int32_t unit, c
     if (columns != 0) shape.push_back(columns);
     const int64_t index = use->fsdp.add_parameter(unit, text, std::move(shape));
     if (out_index != nullptr) *out_index = static_cast<int32_t>(index);
+  });
+}
+
+shardrec_status shardrec_fsdp_add_mlp(shardrec_fsdp* fsdp, const char* name, shardrec_mlp* mlp,
+                                      int64_t unit_elements, int32_t* out_first) {
+  return guard([&] {
+    const auto use = enter(fsdp, Access::kExclusive);
+    const auto stack = enter(mlp, Access::kExclusive);
+    const std::string prefix = std::string(require_text(name, "name")) + ".";
+    if (unit_elements < 1) refuse_value("unit_elements", unit_elements, "1 or more");
+    const int64_t first = dense::add_layers(use->fsdp, prefix, stack.share(), unit_elements,
+                                            std::make_unique<StackEntry>(use.share()));
+    if (out_first != nullptr) *out_first = static_cast<int32_t>(first);
   });
 }
 
@@ -155,6 +190,11 @@ shardrec_status shardrec_fsdp_reshard(shardrec_fsdp* fsdp, int32_t unit) {
 shardrec_status shardrec_fsdp_gradient(shardrec_fsdp* fsdp, int32_t index, shardrec_tensor* out) {
   return exchanging_set(fsdp, "fsdp: gradient", [&](dense::Fsdp& set) {
     require_out(out, "out");
+    if (set.is_of_stack(index)) {
+      core::fail(SHARDREC_INVALID_STATE,
+                 core::sentence("the gradient of parameter \"", set.parameter(index).name,
+                                "\" is written by the backward of its stack"));
+    }
     *out = core::compact_view(set.parameter_gradients(index), set.parameter_dtype(),
                               set.parameter(index).shape);
   });

@@ -161,6 +161,7 @@ shardrec_status shardrec_mlp_parameter(shardrec_mlp* mlp, int32_t index,
     const auto use = enter(mlp, Access::kExclusive);
     const dense::Parameters& parameters = use->parameters();
     const dense::ParameterInfo& info = find_parameter(parameters, index);
+    use->require_own_parameters("shardrec_mlp_parameter");
     if (out_parameter != nullptr) *out_parameter = view_of(*use, use->values(info.offset), info);
     if (out_gradient != nullptr) *out_gradient = view_of(*use, use->gradients(info.offset), info);
   });
@@ -173,6 +174,7 @@ shardrec_status shardrec_mlp_state(const shardrec_mlp* mlp, int32_t index, int32
     require_out(out, "out");
     const dense::Parameters& parameters = use->parameters();
     const dense::ParameterInfo& info = find_parameter(parameters, index);
+    use->require_own_parameters("shardrec_mlp_state");
     const auto states =
         static_cast<int64_t>(dense::state_names(parameters.optimizer().kind).size());
     if (state < 0 || state >= states) {
@@ -220,6 +222,7 @@ shardrec_status shardrec_mlp_set_f64(shardrec_mlp* mlp, shardrec_mlp_setting set
         if (!std::isfinite(value) || value < 0) {
           refuse_value("LEARNING_RATE", value, "a finite number, 0 or more,");
         }
+        use->require_own_parameters("shardrec_mlp_set_f64 of LEARNING_RATE");
         use->parameters().set_learning_rate(value);
         return;
       case SHARDREC_MLP_TRAINING:

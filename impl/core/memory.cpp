@@ -66,6 +66,11 @@ Pages::~Pages() {
   }
 }
 
+void Pages::clear() noexcept {
+  if (mapped_ != 0 && madvise(data_, mapped_, MADV_DONTNEED) == 0) return;
+  if (size_ != 0) std::memset(data_, 0, size_);
+}
+
 Pages::Pages(Pages&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),

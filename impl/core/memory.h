@@ -30,6 +30,9 @@ class Pages {
   const std::byte* data() const noexcept { return data_; }
   size_t size() const noexcept { return size_; }
 
+  // They are zero again, and cost nothing until they are touched; views of them stay views of memory.
+  void clear() noexcept;
+
  private:
   std::byte* data_ = nullptr;
   size_t size_ = 0;    // as asked for

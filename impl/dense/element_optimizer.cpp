@@ -77,6 +77,10 @@ void ElementOptimizer::rebind(size_t parameter, std::span<float> values,
   memory_[parameter].gradients = gradients.data();
 }
 
+void ElementOptimizer::clear_states() noexcept {
+  for (core::Pages& state : states_) state.clear();
+}
+
 std::span<float> ElementOptimizer::state(int state) const noexcept {
   return {floats(states_[static_cast<size_t>(state)]), static_cast<size_t>(extents_.elements())};
 }

@@ -45,6 +45,9 @@ class ElementOptimizer {
   // The parameter has moved; the sizes stay.
   void rebind(size_t parameter, std::span<float> values, std::span<const float> gradients) noexcept;
 
+  // The states are zero, and cost no memory until they are touched.
+  void clear_states() noexcept;
+
   size_t parameters() const noexcept { return memory_.size(); }
   int states() const noexcept { return static_cast<int>(states_.size()); }
   // state in [0, states()). Those of all parameters stand one after another, in the order of

@@ -61,6 +61,12 @@ float* Parameters::state(int state, int64_t offset) const noexcept {
   return optimizer_.state(state).data() + offset;
 }
 
+void Parameters::clear() noexcept {
+  values_.clear();
+  gradients_.clear();
+  optimizer_.clear_states();
+}
+
 void Parameters::step(core::Threads& threads) {
   optimizer_.begin_step();
   optimizer_.step(0, optimizer_.parameters(), threads);

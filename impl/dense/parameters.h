@@ -45,6 +45,9 @@ class Parameters {
   int64_t steps() const noexcept { return optimizer_.steps(); }
   void set_steps(int64_t steps) noexcept { optimizer_.set_steps(steps); }
 
+  // Values, gradients and states are zero, and cost no memory until they are touched.
+  void clear() noexcept;
+
   // One optimizer step on all parameters. The same bits for any number of threads.
   void step(core::Threads& threads);
   // Counts a step that is taken elsewhere; returns its settings.

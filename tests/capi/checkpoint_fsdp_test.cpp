@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,7 +20,10 @@ using shardrec::Comm;
 using shardrec::Ddp;
 using shardrec::Fsdp;
 using shardrec::FsdpOptions;
+using shardrec::Matrix;
 using shardrec::Mesh;
+using shardrec::Mlp;
+using shardrec::MlpOptions;
 using shardrec::OptimizerOptions;
 using shardrec::Vector;
 
@@ -109,7 +113,7 @@ class Whole {
     for (const int64_t size : kSizes) values_.emplace_back(static_cast<size_t>(size), 0.0F);
     ddp_.add("p0", Vector(values_[0].data(), kSizes[0]));
     ddp_.add("p1", Vector(values_[1].data(), kSizes[1]));
-    ddp_.add("p2", shardrec::Matrix(values_[2].data(), 20, 10));
+    ddp_.add("p2", Matrix(values_[2].data(), 20, 10));
     ddp_.set_optimizer(optimizer(kind));
     ddp_.commit();
   }
@@ -221,6 +225,158 @@ TEST(CheckpointFsdp, LoadsWhatDdpHasSaved) {
     Sharded set(comm, SHARDREC_FSDP_FULL_SHARD, 0, SHARDREC_OPTIMIZER_ADAGRAD);
     load(comm, directory.path(), set);
     EXPECT_EQ(set.all(1), saved);
+  });
+}
+
+// A stack of layers, its parameters whole or sharded.
+class Layers {
+ public:
+  // sharded: how, else they are the stack's own in a DDP set.
+  Layers(Comm& comm, std::optional<shardrec_fsdp_strategy> sharded, int64_t unit_elements = 1)
+      : stack_(6, MlpOptions().optimizer(SHARDREC_OPTIMIZER_ADAM).learning_rate(0.1).seed(3)),
+        ddp_(comm) {
+    stack_.add_linear(20, SHARDREC_ACTIVATION_RELU);
+    stack_.add_dropout(0.25);
+    stack_.add_linear(2, SHARDREC_ACTIVATION_NONE);
+    if (sharded) {
+      fsdp_.emplace(comm, FsdpOptions().strategy(*sharded));
+      fsdp_->add("net", stack_, unit_elements);
+      fsdp_->set_optimizer(optimizer(SHARDREC_OPTIMIZER_ADAM));
+      fsdp_->commit();
+    } else {
+      ddp_.add("net", stack_);
+      ddp_.commit();
+    }
+  }
+
+  Mlp& stack() { return stack_; }
+  Fsdp& set() { return *fsdp_; }
+
+  void step(int number) {
+    std::vector<float> x(18), y(6), dy(6);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = slope(i, number, 1);
+    for (size_t i = 0; i < dy.size(); ++i) dy[i] = slope(i, number, 2);
+    if (fsdp_) {
+      fsdp_->zero_gradients();
+      fsdp_->begin();
+    } else {
+      ddp_.begin();
+    }
+    stack_.forward(Matrix(x.data(), 3, 6), Matrix(y.data(), 3, 2));
+    stack_.backward(Matrix(dy.data(), 3, 2));
+    if (fsdp_) {
+      fsdp_->end();
+      fsdp_->wait();
+      return fsdp_->step();
+    }
+    ddp_.end();
+    ddp_.wait();
+    stack_.step();
+  }
+
+  void set_learning_rate(double rate) {
+    fsdp_ ? fsdp_->set_learning_rate(rate) : stack_.set_learning_rate(rate);
+  }
+
+  std::vector<float> all() {
+    std::vector<float> all;
+    for (int32_t p = 0; p < 4; ++p) {
+      const int64_t size = std::array{120, 20, 40, 2}[static_cast<size_t>(p)];
+      for (int32_t s = -1; s < 2; ++s) {
+        std::vector<float> one(static_cast<size_t>(size));
+        if (fsdp_) {
+          const int32_t array = s < 0 ? SHARDREC_FSDP_VALUES : SHARDREC_FSDP_STATE + s;
+          fsdp_->full(p, array, Vector(one.data(), size));
+        } else {
+          const shardrec::Tensor view = s < 0 ? stack_.parameter(p).value : stack_.state(p, s);
+          std::copy_n(view.data<float>(), size, one.data());
+        }
+        all.insert(all.end(), one.begin(), one.end());
+      }
+    }
+    return all;
+  }
+
+ private:
+  Mlp stack_;
+  Ddp ddp_;
+  std::optional<Fsdp> fsdp_;
+};
+
+TEST(CheckpointFsdp, AStackIsWholeInACheckpointWhetherItsParametersAreShardedOrNot) {
+  using Sharding = std::optional<shardrec_fsdp_strategy>;
+  struct Saved {
+    Sharding sharding;
+    Directory directory{};
+    std::vector<float> values{}, trained{};
+  };
+  std::array<Saved, 2> saved = {Saved{std::nullopt}, Saved{SHARDREC_FSDP_FULL_SHARD}};
+  for (Saved& one : saved) {
+    run(2, [&](Comm& comm, int rank) {
+      Layers layers(comm, one.sharding);
+      layers.step(0);
+      layers.set_learning_rate(0.02);
+      layers.step(1);
+      Checkpoint checkpoint(comm, one.directory.path());
+      checkpoint.add("net", layers.stack());
+      checkpoint.commit_begin(2);
+      checkpoint.commit_wait();
+      const std::vector<float> values = layers.all();
+      layers.step(2);
+      const std::vector<float> trained = layers.all();
+      if (rank != 0) return;
+      one.values = values;
+      one.trained = trained;
+    });
+    EXPECT_EQ(one.values, saved[0].values);
+    for (const Sharding sharding :
+         {Sharding(), Sharding(SHARDREC_FSDP_FULL_SHARD), Sharding(SHARDREC_FSDP_NO_SHARD)}) {
+      run(4, [&](Comm& comm, int) {
+        Layers layers(comm, sharding, 50);
+        Checkpoint checkpoint(comm, one.directory.path());
+        checkpoint.add("net", layers.stack());
+        checkpoint.open();
+        checkpoint.load();
+        EXPECT_EQ(layers.all(), one.values);
+        layers.step(2);
+        EXPECT_EQ(layers.all(), one.trained) << "steps, rate and dropped elements go on";
+      });
+    }
+  }
+}
+
+TEST(CheckpointFsdp, AStackAndItsSetMayBeInOneCheckpointAndAStackWithoutAnOptimizerMayNot) {
+  Directory directory;
+  run(2, [&](Comm& comm, int) {
+    Layers layers(comm, SHARDREC_FSDP_FULL_SHARD);
+    Checkpoint checkpoint(comm, directory.path());
+    checkpoint.add("net", layers.stack());
+    checkpoint.add("set", layers.set());
+    checkpoint.commit(1);
+    layers.set().begin();
+    try {
+      checkpoint.commit(2);
+      ADD_FAILURE() << "commit took a stack inside a step";
+    } catch (const shardrec::Error& error) {
+      EXPECT_EQ(error.status(), SHARDREC_INVALID_STATE) << error.what();
+    }
+    layers.set().end();
+    layers.set().wait();
+
+    Mlp stack(2);
+    stack.add_linear(1, SHARDREC_ACTIVATION_NONE);
+    Fsdp set(comm);
+    set.add("net", stack);
+    set.commit();
+    Checkpoint without(comm, directory.path());
+    without.add("net", stack);
+    try {
+      without.commit(3);
+      ADD_FAILURE() << "commit took a stack without an optimizer";
+    } catch (const shardrec::Error& error) {
+      EXPECT_EQ(error.status(), SHARDREC_INVALID_STATE) << error.what();
+      EXPECT_NE(std::string(error.what()).find("add_fsdp"), std::string::npos) << error.what();
+    }
   });
 }
 

@@ -141,6 +141,7 @@ TEST_F(Malformed, SetsOfShardedParameters) {
   };
   const std::vector<std::pair<const char*, std::function<shardrec_status()>>> on_null = {
       {"add_unit", call(shardrec_fsdp_add_unit, "u", &out32)},
+      {"add_mlp", call(shardrec_fsdp_add_mlp, "m", nullptr, int64_t{1}, &out32)},
       {"add_parameter", call(shardrec_fsdp_add_parameter, 0, "w", 1, 0, &out32)},
       {"set_optimizer", call(shardrec_fsdp_set_optimizer, nullptr)},
       {"commit", call(shardrec_fsdp_commit)},
@@ -191,6 +192,8 @@ TEST_F(Malformed, SetsOfShardedParameters) {
       {"too many elements",
        [&] { return shardrec_fsdp_add_parameter(set, 0, "w", kHuge, kHuge, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "2^48"},
+      {"a stack that is none", [&] { return shardrec_fsdp_add_mlp(set, "m", nullptr, 1, nullptr); },
+       SHARDREC_INVALID_HANDLE, "the handle is NULL; a shardrec_mlp is needed"},
       {"statistics without out", [&] { return shardrec_fsdp_statistics_json(set, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
   });

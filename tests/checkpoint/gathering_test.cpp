@@ -121,14 +121,14 @@ TEST(Gathering, HasCollectionsThenLayersThenParametersThenHostTensors) {
 
     Gathering gathering;
     gathering.add("parameters", ddp);
-    gathering.add("layers", mlp);
+    gathering.add("layers", mlp, communicator);
     gathering.add("tables", tables);
     const Contents saved = gathering.to_save(tensors);
     ASSERT_EQ(saved.collections.size(), 1U);
     EXPECT_EQ(saved.collections.front().name, "tables");
     ASSERT_EQ(saved.items.size(), 3U);
     EXPECT_EQ(saved.items[0].name, "layers");
-    EXPECT_EQ(saved.items[0].description, describe_layers(mlp));
+    EXPECT_EQ(saved.items[0].description, LayersState(mlp, nullptr).description());
     EXPECT_EQ(saved.items[1].name, "parameters");
     EXPECT_EQ(saved.items[1].tensors.front().data, std::as_bytes(std::span(values)).data());
     EXPECT_EQ(saved.items[2].name, "position");

@@ -30,13 +30,13 @@ TEST(LayersDescription, OfLinearLayersIsTheOneOfReleasesThatHadNoOthers) {
   mlp.add_linear(1, SHARDREC_ACTIVATION_NONE);
   const std::string text =
       described(R"({"outputs": 4, "activation": "relu"}, {"outputs": 1, "activation": "none"})");
-  EXPECT_EQ(describe_layers(mlp), text);
+  EXPECT_EQ(LayersState(mlp, nullptr).description(), text);
   const LayersDescription read = read_description(text, "path");
   ASSERT_EQ(read.layers.size(), 2U);
   EXPECT_EQ(read.layers[0].kind, SHARDREC_LAYER_LINEAR);
   EXPECT_EQ(read.layers[0].activation, SHARDREC_ACTIVATION_RELU);
   EXPECT_EQ(read.layers[1].outputs, 1);
-  EXPECT_EQ(LayersState(mlp).tensors(false).size(), 4U + 2) << "steps and learning_rate";
+  EXPECT_EQ(LayersState(mlp, nullptr).tensors(false).size(), 4U + 2) << "steps and learning_rate";
 }
 
 TEST(LayersDescription, OfAllKindsIsReadAsItWasWritten) {
@@ -46,15 +46,16 @@ TEST(LayersDescription, OfAllKindsIsReadAsItWasWritten) {
   mlp.add({.kind = SHARDREC_LAYER_LAYER_NORM, .epsilon = 0.1});
   mlp.add({.kind = SHARDREC_LAYER_DROPOUT, .rate = 0.3});
   mlp.add_linear(3, SHARDREC_ACTIVATION_NONE);
-  const std::string text = describe_layers(mlp);
+  const std::string text = LayersState(mlp, nullptr).description();
   EXPECT_EQ(text, described(R"({"kind": "cross", "rank": 0}, {"kind": "cross", "rank": 2}, )"
                             R"({"kind": "layer_norm", "epsilon": 0.1}, )"
                             R"({"kind": "dropout", "rate": 0.3}, )"
                             R"({"outputs": 3, "activation": "none"})"));
   const auto again = make_layers(text, {.seed = 3}, "path");
-  EXPECT_EQ(describe_layers(*again), text);
+  EXPECT_EQ(LayersState(*again, nullptr).description(), text);
   std::vector<std::string> names;
-  for (const DenseTensor& tensor : LayersState(*again).tensors(false)) names.push_back(tensor.name);
+  for (const DenseTensor& tensor : LayersState(*again, nullptr).tensors(false))
+    names.push_back(tensor.name);
   EXPECT_EQ(names, (std::vector<std::string>{"layer.0.weight", "layer.0.bias", "layer.1.down",
                                              "layer.1.weight", "layer.1.bias", "layer.2.weight",
                                              "layer.2.bias", "layer.4.weight", "layer.4.bias",

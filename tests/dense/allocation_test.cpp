@@ -13,6 +13,7 @@
 
 #include "comm/world.h"
 #include "dense/ddp/ddp.h"
+#include "dense/direct_entry.h"
 #include "dense/element_optimizer.h"
 #include "dense/gradient_norm.h"
 #include "dense/host_parameters.h"
@@ -246,6 +247,25 @@ FsdpOptions fsdp_of(shardrec_fsdp_strategy strategy, shardrec_dtype dtype, shard
 // Large enough that two sums of one shard are exchanged in parts.
 const UnitSizes kLargeUnits = {{700, 3, 0}, {1}, {150000, 64, 100}, {33, 31}};
 
+// Steps of all ranks, after the first ones.
+template <class Step>
+void expect_steady(comm::Communicator& communicator, const Step& step) {
+  comm::Collectives gate(communicator.open_channel(comm::Purpose::kControl), communicator.rank(),
+                         communicator.size());
+  const comm::Operation operation{.name = "gate", .kind = 1};
+  for (int i = 0; i < 20; ++i) step();
+  for (int i = 0; i < 3; ++i) gate.barrier(operation);
+  const int64_t before = allocations.load();
+  if (communicator.rank() == 0) counting.store(true);
+  gate.barrier(operation);
+  for (int i = 0; i < 10; ++i) step();
+  gate.barrier(operation);
+  if (communicator.rank() == 0) counting.store(false);
+  gate.barrier(operation);
+  EXPECT_EQ(allocations.load() - before, 0);
+  gate.barrier(operation);
+}
+
 TEST(SteadyStep, OfShardedParametersAllocatesNothing) {
   constexpr auto kFull = SHARDREC_FSDP_FULL_SHARD;
   constexpr auto kWide = SHARDREC_FLOAT32;
@@ -271,9 +291,6 @@ TEST(SteadyStep, OfShardedParametersAllocatesNothing) {
       Fsdp& fsdp = model.fsdp();
       fsdp.commit();
       model.fill();
-      comm::Collectives gate(communicator.open_channel(comm::Purpose::kControl),
-                             communicator.rank(), communicator.size());
-      const comm::Operation operation{.name = "gate", .kind = 1};
       const auto pass = [&](bool sync, int step) {
         if (options.parameter_dtype == kWide) return model.pass(sync, step);
         fsdp.begin(sync);  // the model computes in float32
@@ -297,20 +314,36 @@ TEST(SteadyStep, OfShardedParametersAllocatesNothing) {
         fsdp.clip_gradients(SHARDREC_CLIP_L2, 1);
         fsdp.step();
       };
-      for (int i = 0; i < 20; ++i) step();
-      for (int i = 0; i < 3; ++i) gate.barrier(operation);
-      const int64_t before = allocations.load();
-      if (communicator.rank() == 0) counting.store(true);
-      gate.barrier(operation);
-      for (int i = 0; i < 10; ++i) step();
-      gate.barrier(operation);
-      if (communicator.rank() == 0) counting.store(false);
-      gate.barrier(operation);
-      EXPECT_EQ(allocations.load() - before, 0);
-      gate.barrier(operation);
+      expect_steady(communicator, step);
     });
     for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
   }
+}
+
+TEST(SteadyStep, OfStacksWhoseParametersAreShardedAllocatesNothing) {
+  const auto errors = comm::run_ranks(2, [&](comm::Communicator& communicator) {
+    const std::shared_ptr<Mlp> stack = test::make(test::stacks().back(), {.threads = 2});
+    const auto set =
+        std::make_shared<Fsdp>(FsdpGroups{.world = borrowed(communicator)}, false, FsdpOptions{});
+    add_layers(*set, "net.", stack, 1, std::make_unique<DirectEntry>(set));
+    set->set_optimizer(optimizer_of(SHARDREC_OPTIMIZER_ADAM));
+    set->commit();
+    std::vector<float> x(500 * 17, 0.5F), y(500 * 5), dx(x.size());
+    const auto pass = [&](bool sync) {
+      set->begin(sync);
+      stack->forward({x.data(), 500, 17, 17}, {y.data(), 500, 5, 5});
+      stack->backward({y.data(), 500, 5, 5}, {dx.data(), 500, 17, 17});
+      set->end();
+      set->wait();
+    };
+    expect_steady(communicator, [&] {
+      set->zero_gradients();
+      pass(false);
+      pass(true);
+      set->step();
+    });
+  });
+  for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ void Rank::fsdp_call(Input& in) {
   shardrec_fsdp* fsdp = handle(in, &Rank::fsdps_);
   const auto unit = [&] { return static_cast<int32_t>(in.one_in(8) ? in.number() : in.below(2)); };
   int32_t index = 0;
-  switch (in.below(10)) {
+  switch (in.below(11)) {
     case 0:
       make(in, fsdps_, [&](auto out) {
         return shardrec_fsdp_create(handle(in, &Rank::comms_), nullptr,
@@ -54,6 +54,10 @@ void Rank::fsdp_call(Input& in) {
       take(shardrec_fsdp_statistics_json(fsdp, &text), text);
       return;
     }
+    case 9:
+      note(shardrec_fsdp_add_mlp(fsdp, name(in).c_str(), handle(in, &Rank::mlps_), in.number(),
+                                 in.one_in(8) ? nullptr : &index));
+      return;
     default:  // out of order
       note(shardrec_fsdp_begin(fsdp, in.below(3)));
       note(shardrec_fsdp_mark_ready(fsdp, unit()));

@@ -1,11 +1,12 @@
 /* Fully sharded dense parameters (FSDP): each rank keeps a part of every parameter, with its gradient and
  * optimizer states; whole parameters are gathered while they are used (Zhao et al., VLDB 2023).
  *
- *   add_unit, add_parameter ..., set_optimizer, commit; set_full or shard: initial values
+ *   add_unit, add_parameter ..., add_mlp ..., set_optimizer, commit; set_full or shard: initial values
  *   each step:  begin
  *               forward, for each unit:   unshard, wait_unshard, [parameter: compute,] reshard
  *               backward, units reversed: unshard, wait_unshard, [gradient: add to it,] mark_ready
  *               end, wait, [clip_gradients,] step, zero_gradients
+ * Stacks of the library's layers (add_mlp) make the calls of a unit themselves.
  *
  * A unit is parameters that are gathered and reduced together: a layer, or a few. They lie one behind the
  * other in FLOAT32, each from a multiple of 32 elements on, padded and cut into one shard of equal size a
@@ -53,6 +54,7 @@
 
 #include "shardrec/comm.h"
 #include "shardrec/ddp.h"
+#include "shardrec/layers.h"
 #include "shardrec/mesh.h"
 #include "shardrec/options.h"
 
@@ -99,6 +101,25 @@ SHARDREC_API shardrec_status shardrec_fsdp_add_parameter(shardrec_fsdp *fsdp, in
                                                          const char *name, int64_t rows,
                                                          int64_t columns,
                                                          SHARDREC_NULLABLE int32_t *out_index);
+
+/* Adds the layers of a stack as units: a unit is the next layers of it until they have unit_elements elements
+ * (1: each layer with parameters), named "<name>.layer.0" or "<name>.layer.0-2", with parameters
+ * "<name>.layer.0.weight" and so on. commit gives them the values that the stack of rank 0 has; from then on they are
+ * the set's, and the stack's own memory is given back: views of it read zeros. shardrec_mlp_forward unshards,
+ * computes and reshards one unit after the other, and shardrec_mlp_backward unshards them in reverse and marks them
+ * ready. Both are calls of a step of the set, between begin and end, under its thread rule, with errors of unshard,
+ * wait_unshard, reshard, gradient and mark_ready too; a second backward in a step with sync is INVALID_STATE.
+ * Gradients have the bits that the stack has in a shardrec_ddp. INVALID_STATE are shardrec_mlp_parameter, _state,
+ * _zero_gradients, _step and LEARNING_RATE of _set_f64: use shard, full, set_full, zero_gradients, step and
+ * set_learning_rate of the set, whose steps shardrec_mlp_info does not count. The set keeps the stack; when the set
+ * is destroyed, forward and backward are CLOSED. In a checkpoint (shardrec_checkpoint_add_mlp) it is a whole stack,
+ * with the set's optimizer. out_first: the index of its first parameter; may be NULL. Not collective.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT; INVALID_STATE (after commit; no parameter in the stack; it
+ * is in a set already); UNSUPPORTED (a stack on a device, in 16 bits, or with ACCUMULATE_GRADIENTS;
+ * FSDP_PARAMETER_DTYPE that is not FLOAT32); OUT_OF_MEMORY. Since 0.2. */
+SHARDREC_API shardrec_status shardrec_fsdp_add_mlp(shardrec_fsdp *fsdp, const char *name,
+                                                   shardrec_mlp *mlp, int64_t unit_elements,
+                                                   SHARDREC_NULLABLE int32_t *out_first);
 
 /* Gives the set an optimizer, as shardrec_ddp_set_optimizer; its states are sharded as the parameters are.
  * Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
@@ -153,7 +174,7 @@ SHARDREC_API shardrec_status shardrec_fsdp_reshard(shardrec_fsdp *fsdp, int32_t 
  * it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
  * for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
  * INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
- * step; the unit was not unsharded in it; it is marked ready; MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+ * step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's; MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_gradient(shardrec_fsdp *fsdp, int32_t index,
                                                     shardrec_tensor *out);
 

@@ -176,7 +176,8 @@ SHARDREC_API shardrec_status shardrec_mlp_info(const shardrec_mlp *mlp, shardrec
 /* Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
  * layer is added; each may be NULL. Write through them to set values. Of a stack on a device they are
  * there (shardrec_tensor_copy reads and writes them from the host), and the call returns when the device
- * does nothing with them any more. To train data-parallel: shardrec_ddp_add_mlp.
+ * does nothing with them any more. To train data-parallel: shardrec_ddp_add_mlp, or
+ * shardrec_fsdp_add_mlp, where a rank keeps a part.
  * Errors: as shardrec_mlp_info; NOT_FOUND. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_parameter(
     shardrec_mlp *mlp, int32_t index, SHARDREC_NULLABLE shardrec_tensor *out_parameter,

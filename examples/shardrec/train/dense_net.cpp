@@ -1,8 +1,10 @@
 // The dense half as two stacks of layers, what is between them and their data-parallel gradients.
 #include "train/dense_net.h"
 
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "command/numbers.h"
 #include "train/dense_stack.h"
 
 namespace shardrec::cli {
@@ -23,10 +25,28 @@ std::optional<Interaction> make_interaction(const TrainOptions& options, int64_t
   return Interaction(features, options.dim, interaction_options(options, device));
 }
 
+// Of the set that has the layers of both stacks; optimizers are per element, or, as LAMB, per parameter.
+std::optional<Fsdp> shard(Comm& comm, Mesh* mesh, const TrainOptions& options, Mlp& bottom,
+                          Mlp& top) {
+  if (options.dense != "fsdp") return std::nullopt;
+  FsdpOptions sharding;
+  sharding.strategy(options.fsdp_strategy).average(false);
+  if (options.threads > 0) sharding.threads(options.threads);
+  Fsdp set =
+      options.fsdp_strategy == "hybrid_shard" ? Fsdp(comm, *mesh, sharding) : Fsdp(comm, sharding);
+  set.add("bottom", bottom);
+  set.add("top", top);
+  set.set_optimizer(OptimizerOptions()
+                        .optimizer(options.dense_optimizer)
+                        .learning_rate(options.dense_learning_rate));
+  set.commit();
+  return set;
+}
+
 }  // namespace
 
-DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int64_t dense_columns,
-                   int64_t features)
+DenseNet::DenseNet(Comm& comm, Mesh* mesh, const TrainOptions& options, int64_t device,
+                   int64_t dense_columns, int64_t features)
     : is_on_device_(device >= 0),
       crosses_(crosses(options)),
       dense_columns_(dense_columns),
@@ -55,8 +75,11 @@ DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int6
       shared_gradient_(device) {
   if (is_on_device_) stop_set_.emplace(comm, DdpOptions().average(false));
   stop_set().add("stop", Vector(&stop_parameter_, 1), Vector(&stop_, 1));
-  ddp_.add("bottom", bottom_);
-  ddp_.add("top", top_);
+  fsdp_ = shard(comm, mesh, options, bottom_, top_);
+  if (!fsdp_) {
+    ddp_.add("bottom", bottom_);
+    ddp_.add("top", top_);
+  }
   ddp_.commit();
   if (stop_set_) stop_set_->commit();
   if (!is_on_device_ || comm.size() == 1) return;
@@ -72,6 +95,7 @@ std::optional<double> DenseNet::forward(int64_t size, std::span<const float> den
   size_ = size;
   const Matrix own_dense(dense.data(), size, dense_columns_);
   const Matrix own_logits = logits_.matrix(size, 1);
+  if (fsdp_) fsdp_->begin(training_);
   if (crosses_) {
     bottom_.forward(own_dense, columns(vectors, 0, dim_));
     top_.forward(vectors, own_logits);
@@ -81,6 +105,10 @@ std::optional<double> DenseNet::forward(int64_t size, std::span<const float> den
     bottom_.forward(own_dense, bottom_out);
     interaction_->forward(bottom_out, vectors, crossed);
     top_.forward(crossed, own_logits);
+  }
+  if (fsdp_ && !training_) {
+    fsdp_->end();
+    fsdp_->wait();
   }
 
   const Vector logits = logits_.vector(size), probabilities = probabilities_.vector(size),
@@ -134,20 +162,42 @@ void DenseNet::backward_bottom(bool stop) {
   if (stop_set_) stop_set_->end();
   bottom_.backward(bottom_gradient());
   ddp_.end();
+  if (fsdp_) fsdp_->end();
 }
 
 bool DenseNet::wait() {
   ddp_.wait();
   if (stop_set_) stop_set_->wait();
+  if (fsdp_) fsdp_->wait();
   return stop_ > 0;
 }
 
 void DenseNet::step() {
+  if (fsdp_) {
+    fsdp_->step();
+    return fsdp_->zero_gradients();
+  }
   bottom_.step();
   top_.step();
 }
 
+std::string DenseNet::sharded_text() {
+  if (!fsdp_) return {};
+  const auto statistics = nlohmann::json::parse(fsdp_->statistics_json());
+  const auto number = [&](const char* name) { return statistics.at(name).get<int64_t>(); };
+  const int64_t ranks = number("sharding_ranks");
+  return "layers: " + std::to_string(number("units")) + " units, " +
+         (ranks == 1 ? "whole on each rank"
+                     : "in shards over " + std::to_string(ranks) + " ranks") +
+         "; a rank keeps " +
+         bytes_text(number("value_bytes") + number("gradient_bytes") + number("state_bytes")) +
+         " of them and " +
+         bytes_text(number("full_parameter_bytes") + number("full_gradient_bytes")) +
+         " of buffers for whole ones";
+}
+
 void DenseNet::set_training(bool training) {
+  training_ = training;
   bottom_.set_training(training);
   top_.set_training(training);
 }

@@ -1,5 +1,6 @@
 // The dense half of a model on one rank: bottom stack, how its vector and those of the tables meet, top stack, loss.
-// Data-parallel: gradients are those of the mean loss over the global batch, summed over the ranks.
+// Data-parallel: gradients are those of the mean loss over the global batch, summed over the ranks. With --dense fsdp each
+// rank keeps a part of every layer, which is whole while it is computed; the numbers are the same.
 //
 // They meet in a DLRM's dot products (Naumov et al. 2019), or, with --arch dcn, side by side, in the cross layers that the
 // top stack then begins with (DCN-v2, Wang et al. 2021, as in TorchRec's DLRM_DCN): the matrix of the tables' vectors has
@@ -25,9 +26,9 @@ namespace shardrec::cli {
 
 class DenseNet {
  public:
-  // device: as SHARDREC_OPTION_DEVICE has it.
-  DenseNet(Comm& comm, const TrainOptions& options, int64_t device, int64_t dense_columns,
-           int64_t features);
+  // device: as SHARDREC_OPTION_DEVICE has it. mesh: of comm, or null.
+  DenseNet(Comm& comm, Mesh* mesh, const TrainOptions& options, int64_t device,
+           int64_t dense_columns, int64_t features);
 
   // Columns of the matrix that forward takes.
   [[nodiscard]] int64_t vector_columns() const { return (crosses_ ? dim_ : 0) + features_ * dim_; }
@@ -55,12 +56,15 @@ class DenseNet {
   // say travels with the gradients.
   [[nodiscard]] bool wait();
   void step();
-  // false, for evaluation: nothing is dropped.
+  // false, for evaluation: nothing is dropped, and no backward follows a forward.
   void set_training(bool training);
+
+  // What this rank keeps of the layers and makes for them, for people; empty unless they are sharded.
+  [[nodiscard]] std::string sharded_text();
 
   // Stacks "bottom" and "top"; with --arch dcn "bottom" and "over", for no scorer takes them for a DLRM's.
   void add_to(Checkpoint& checkpoint);
-  // The parameters that an earlier release has saved beside the tables; their optimizer begins anew.
+  // The parameters that an earlier release has saved beside the tables; their optimizer begins anew. Not of sharded ones.
   void load_format_1(const std::string& directory);
 
  private:
@@ -83,6 +87,8 @@ class DenseNet {
   float stop_parameter_ = 0;  // DDP sums gradients of parameters: that of this one is
   float stop_ = 0;            // how many ranks ask to end
   Ddp ddp_;
+  std::optional<Fsdp> fsdp_;  // the layers', of --dense fsdp: ddp_ has no more than stop_parameter_
+  bool training_ = true;
   std::optional<Ddp> stop_set_;  // of stop_parameter_, where ddp_ is on a device
   Floats bottom_out_, crossed_;  // without crosses_, and likewise:
   Floats bottom_gradient_, crossed_gradient_;

@@ -65,7 +65,7 @@ RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, cons
       own_feed_(in_processes(options.engine)),
       schema_(schema),
       layers_on_device_(options.layers_on_device),
-      net_(comm, options, layers_device(options, rank), schema.dense_columns,
+      net_(comm, mesh, options, layers_device(options, rank), schema.dense_columns,
            static_cast<int64_t>(schema.features.size())),
       collection_(make_tables(comm, rank, options, model, plan, mesh)),
       slots_{Slot(collection_, layers_device(options, rank)),
@@ -341,6 +341,8 @@ Quality RankTrainer::quality(Metrics& metrics) {
   metrics.reset();
   return result;
 }
+
+std::string RankTrainer::sharded_text() { return net_.sharded_text(); }
 
 void RankTrainer::add_to(Checkpoint& checkpoint) {
   checkpoint.add(kTablesName, collection_);

@@ -89,6 +89,9 @@ class RankTrainer {
   // model.
   Quality evaluate(BatchFeed& feed, PredictionFile& predictions, Progress& progress);
 
+  // As of DenseNet.
+  [[nodiscard]] std::string sharded_text();
+
   // Tables and layers, to be saved and loaded.
   void add_to(Checkpoint& checkpoint);
   // What an earlier release has saved, of a DLRM of linear layers. Collective.

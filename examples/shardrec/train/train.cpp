@@ -160,6 +160,9 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
     Mesh* const on = mesh ? &*mesh : nullptr;
     RankTrainer trainer(comm, rank, options, log.schema(), model,
                         agree_on_plan(rank, comm, on, options, model, result.mesh), on);
+    if (const std::string text = trainer.sharded_text(); rank == 0 && !text.empty()) {
+      std::cout << text << "\n\n" << std::flush;
+    }
     std::optional<RunStore> store;
     if (!options.save.empty()) {
       store.emplace(comm, rank, options.save, options.keep);
@@ -274,6 +277,11 @@ Start start_of(TrainOptions& options) {
       throw UserError(
           options.load +
           " holds a checkpoint of an earlier release, which --load-rules does not read.");
+    } else if (options.dense == "fsdp") {
+      throw UserError(
+          options.load +
+          " holds a checkpoint of an earlier release, which --dense fsdp does not read; "
+          "--dense ddp with --save makes one of this release of it.");
     }
   }
   return start;
@@ -285,6 +293,25 @@ void print_start(const TrainOptions& options, const Start& start) {
   std::cout << "goes on with " << options.save << " behind step " << with_separators(position.steps)
             << " (epoch " << position.epoch + 1 << ", batch " << with_separators(position.batches)
             << ")\n";
+}
+
+// Throws UserError where the layers cannot be sharded.
+void check_dense(const TrainOptions& options) {
+  if (options.dense != "fsdp") {
+    if (!options.given.contains("--fsdp-strategy")) return;
+    throw UserError("--fsdp-strategy goes with --dense fsdp; the layers are in a DDP set.");
+  }
+  if (options.dense_device == "device") {
+    throw UserError(
+        "--dense fsdp has layers on the CPU; --dense-device device does not go with it.");
+  }
+  if (options.precision != "float32") {
+    throw UserError("--dense fsdp has layers in float32; --precision " + options.precision +
+                    " does not go with it.");
+  }
+  if (options.fsdp_strategy == "hybrid_shard" && options.sharding_group_size == 0) {
+    throw UserError("--fsdp-strategy hybrid_shard needs --sharding-group-size.");
+  }
 }
 
 // Throws UserError where NCCL cannot add up, as long as it is known without the ranks.
@@ -317,6 +344,7 @@ std::string place_layers(TrainOptions& options) {
     throw UserError("--dense-device device needs tables on a device: --device cuda");
   }
   if (options.dense_device == "cpu") return {};
+  if (options.dense == "fsdp") return "the layers are on the CPU: --dense fsdp shards them there";
   const Availability layers = available(SHARDREC_CAPABILITY_DENSE, "cublas");
   options.layers_on_device = layers.is_available;
   if (layers.is_available) return {};
@@ -336,6 +364,7 @@ int train(TrainOptions options) {
   if (options.eps < 0) options.eps = defaults_of(options.format).eps;
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
   options.tables_on = TablesOn(options.device);
+  check_dense(options);
   const std::string layers_note = place_layers(options);
   check_reduction(options);
   check_precision(options);

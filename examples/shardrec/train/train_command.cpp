@@ -61,6 +61,22 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
           "with scaled gradients: a stack or the tables skip a step whose gradients overflow")
       ->check(CLI::IsMember({"float32", "tfloat32", "bfloat16", "float16"}))
       ->capture_default_str();
+  CLI::Option* dense =
+      command
+          ->add_option("--dense", o.dense,
+                       "How ranks keep the layers: ddp (each has all of them) or fsdp (each has a "
+                       "part of every layer, its gradients and optimizer states; on the CPU, in "
+                       "float32)")
+          ->check(CLI::IsMember({"ddp", "fsdp"}))
+          ->capture_default_str();
+  command
+      ->add_option(
+          "--fsdp-strategy", o.fsdp_strategy,
+          "Of --dense fsdp: full_shard, shard_grad_op (a layer stays whole from forward to "
+          "backward), hybrid_shard (parts over the ranks of a sharding group) or no_shard")
+      ->check(CLI::IsMember({"full_shard", "shard_grad_op", "hybrid_shard", "no_shard"}))
+      ->needs(dense)
+      ->capture_default_str();
   command
       ->add_option("--ddp-reduction", o.ddp_reduction,
                    "Who adds up the gradients of layers on devices: ordered (the library, with the "

@@ -21,7 +21,9 @@ struct TrainOptions {
   std::string dense_device = "auto";
   std::string ddp_reduction = "ordered";
   std::string precision = "float32";
-  TablesOn tables_on;             // what device means here
+  std::string dense = "ddp";
+  std::string fsdp_strategy = "full_shard";  // of dense fsdp
+  TablesOn tables_on;                        // what device means here
   bool layers_on_device = false;  // what dense_device means here: on that of the rank's tables
   std::string forward_compression = "none";
   std::string backward_compression = "none";

@@ -85,14 +85,17 @@ void each(Options& o, const Visit& visit) {
   visit("--sync-overlap", o.sync_overlap, Role::kFree);
   visit("--placement", o.placement, Role::kFree);
   visit("--precision", o.precision, Role::kFree);
+  visit("--dense", o.dense, Role::kFree);
+  visit("--fsdp-strategy", o.fsdp_strategy, Role::kFree);
   visit("--forward-compression", o.forward_compression, Role::kFree);
   visit("--backward-compression", o.backward_compression, Role::kFree);
 }
 
 // Those that checkpoints of earlier releases do not have: runs were as by default.
-constexpr std::array<std::string_view, 11> kNewOptions{
-    "--labels",  "--max-unreadable", "--arch", "--cross-layers", "--cross-rank",    "--layer-norm",
-    "--dropout", "--precision",      "--sync", "--sync-overlap", "--momentum-scale"};
+constexpr std::array<std::string_view, 13> kNewOptions{
+    "--labels",         "--max-unreadable", "--arch",         "--cross-layers", "--cross-rank",
+    "--layer-norm",     "--dropout",        "--precision",    "--sync",         "--sync-overlap",
+    "--momentum-scale", "--dense",          "--fsdp-strategy"};
 
 // The value that a run had, also where its checkpoint is older than the option.
 nlohmann::json saved_value(const nlohmann::json& json, const char* name) {

@@ -1,6 +1,5 @@
 // A set of sharded parameters as a checkpoint holds it: whole, under the names that a set of DDP
-// parameters has (ddp_parameters.h), so that either loads what the other has saved. Whole parameters
-// and states have memory of their own here, on every rank, as long as this object.
+// parameters has (ddp_parameters.h), so that either loads what the other has saved.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/contents/whole_arrays.h"
 #include "checkpoint/format/tensors.h"
-#include "core/memory.h"
 #include "dense/fsdp/fsdp.h"
 
 namespace shardrec::checkpoint {
@@ -22,27 +21,22 @@ class FsdpState {
   // Of the memory.
   std::vector<DenseTensor> tensors() const;
   // Collective over the set's sharding group: the memory gets what the ranks have.
-  void gather();
+  void gather() { arrays_.gather(); }
   // After gather(): this rank's parts get what the memory has.
   void apply() noexcept;
 
  private:
-  struct Array {
+  struct Named {
     std::string name;
-    size_t parameter = 0;
-    int32_t what = 0;
-    size_t at = 0;  // of the memory, in bytes
-    dense::Fsdp::Shard part{};
+    int64_t parameter = 0;
   };
   struct Numbers {
     int64_t steps = 0;
     double learning_rate = 0;  // NaN: none was set
   };
-  float* floats(const Array& array) const noexcept;
 
-  dense::Fsdp* fsdp_;
-  std::vector<Array> arrays_;
-  std::shared_ptr<core::Pages> memory_;
+  WholeArrays arrays_;
+  std::vector<Named> names_;          // by array
   std::unique_ptr<Numbers> numbers_;  // stays in place
 };
 

@@ -5,15 +5,12 @@
 #include <span>
 
 #include "core/error.h"
+#include "dense/fsdp/stack_units.h"
 
 namespace shardrec::checkpoint {
 
 void Gathering::add(const std::string& name, training::Tables& tables) {
   tables_.emplace_back(name, &tables);
-}
-
-void Gathering::add(const std::string& name, dense::Mlp& layers) {
-  layers_.push_back({name, &layers, LayersState(layers)});
 }
 
 void Gathering::add(const std::string& name, dense::Ddp& parameters) {
@@ -22,15 +19,46 @@ void Gathering::add(const std::string& name, dense::Ddp& parameters) {
 
 void Gathering::add(const std::string& name, dense::Fsdp& parameters) {
   sharded_.emplace_back(name, FsdpState(parameters));
+  sets_.push_back(&parameters);
+}
+
+void Gathering::add(const std::string& name, dense::Mlp& layers,
+                    const comm::Communicator& communicator) {
+  layers_.emplace_back(name, LayersState(layers, set_of(name, layers, communicator)));
+}
+
+// That has the parameters of the stack; null: the stack has them.
+dense::Fsdp* Gathering::set_of(const std::string& name, const dense::Mlp& layers,
+                               const comm::Communicator& communicator) {
+  dense::StackUnits* const units = dense::stack_units(layers);
+  if (units == nullptr) return nullptr;
+  for (dense::Fsdp* set : sets_) {
+    if (units->are_of(*set)) return set;
+  }
+  units_.emplace_back(*units);
+  dense::Fsdp& set = units->set();
+  if (&set.world() != &communicator) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("the sharded parameters of stack \"", name,
+                              "\" were made on another communicator than the checkpoint; the same "
+                              "one is accepted"));
+  }
+  return sets_.emplace_back(&set);
 }
 
 std::string Gathering::names_of_sharded() const {
   std::string names;
+  for (const auto& [name, state] : layers_) {
+    if (state.is_sharded()) names += core::sentence("stack \"", name, "\";");
+  }
   for (const auto& [name, state] : sharded_) names += core::sentence("\"", name, "\";");
   return names;
 }
 
 void Gathering::gather_shards() {
+  for (auto& [name, state] : layers_) {
+    if (state.is_sharded()) state.gather();
+  }
   for (auto& [name, state] : sharded_) state.gather();
 }
 
@@ -115,8 +143,8 @@ void Gathering::apply(const Contents& loaded) noexcept {
     if (collection.loaded) apply_loaded(*tables, collection);
   }
   size_t item = 0;  // as add_dense() lists them
-  for (Layers& added : layers_) {
-    if (loaded.items[item++].loaded) added.state.apply();
+  for (auto& [name, state] : layers_) {
+    if (loaded.items[item++].loaded) state.apply();
   }
   for (auto& [name, state] : parameters_) {
     if (loaded.items[item++].loaded) state.apply();
@@ -134,11 +162,11 @@ void Gathering::require_any(bool others) const {
 }
 
 void Gathering::add_dense(Contents& contents, bool to_load) const {
-  for (const Layers& added : layers_) {
+  for (const auto& [name, state] : layers_) {
     contents.items.push_back({.kind = ItemKind::kLayers,
-                              .name = added.name,
-                              .description = describe_layers(*added.layers),
-                              .tensors = added.state.tensors(to_load)});
+                              .name = name,
+                              .description = state.description(),
+                              .tensors = state.tensors(to_load)});
   }
   for (const auto& [name, state] : parameters_) {
     contents.items.push_back({.kind = ItemKind::kParameters,

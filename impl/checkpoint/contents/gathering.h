@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@
 #include "checkpoint/contents/layers.h"
 #include "dense/ddp/ddp.h"
 #include "dense/fsdp/fsdp.h"
+#include "dense/layers/layer_units.h"
 #include "dense/layers/mlp.h"
 #include "embedding/collection.h"
 
@@ -35,11 +37,13 @@ struct MarkedTables {
 class Gathering {
  public:
   void add(const std::string& name, training::Tables& tables);
-  void add(const std::string& name, dense::Mlp& layers);
   void add(const std::string& name, dense::Ddp& parameters);
   void add(const std::string& name, dense::Fsdp& parameters);
+  // Behind all sharded sets: that of a stack whose parameters are sharded is entered, where it was not added. Throws
+  // INVALID_ARGUMENT where the set is of other ranks than `communicator`, and what FsdpEntry::enter() does.
+  void add(const std::string& name, dense::Mlp& layers, const comm::Communicator& communicator);
 
-  // Names the sharded sets; ranks that have the same may call gather_shards().
+  // Names the sharded sets and stacks; ranks that have the same may call gather_shards().
   std::string names_of_sharded() const;
   // Collective, before a commit writes, or a load fills, what to_save() or to_load() has given: sharded
   // sets are whole in it from then on.
@@ -71,21 +75,19 @@ class Gathering {
   void apply(const Contents& loaded) noexcept;
 
  private:
-  struct Layers {
-    std::string name;
-    const dense::Mlp* layers;
-    LayersState state;
-  };
-
+  dense::Fsdp* set_of(const std::string& name, const dense::Mlp& layers,
+                      const comm::Communicator& communicator);
   void require_any(bool others) const;
   template <class ContentsOf>
   Contents contents_with(const HostTensors& tensors, ContentsOf contents_of) const;
   void add_dense(Contents& contents, bool to_load) const;
 
   std::vector<std::pair<std::string, training::Tables*>> tables_;
-  std::vector<Layers> layers_;
+  std::vector<std::pair<std::string, LayersState>> layers_;
   std::vector<std::pair<std::string, DdpState>> parameters_;
   std::vector<std::pair<std::string, FsdpState>> sharded_;
+  std::list<dense::LayerUnitsUse> units_;  // of stacks whose sets were not added
+  std::vector<dense::Fsdp*> sets_;         // that were added or entered
 };
 
 }  // namespace shardrec::checkpoint

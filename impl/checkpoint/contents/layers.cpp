@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "core/json.h"
+#include "dense/fsdp/stack_units.h"
 
 namespace shardrec::checkpoint {
 
@@ -88,38 +90,70 @@ dense::LayerShape read_layer(const core::JsonValue& layer) {
 
 }  // namespace
 
-std::vector<DenseTensor> layer_tensors(const dense::Mlp& mlp) {
-  const dense::Parameters& parameters = mlp.parameters();
-  const std::vector<std::string> states = dense::state_names(parameters.optimizer().kind);
+LayersState::LayersState(dense::Mlp& mlp, dense::Fsdp* set)
+    : mlp_(&mlp), numbers_(std::make_unique<Numbers>()) {
+  mlp.fetch();
+  numbers_->dropout_forwards = mlp.dropout_forwards();
+  numbers_->loss_scale = mlp.loss_scale().scale;
+  numbers_->finite_backwards = mlp.loss_scale().finite_backwards;
+  const auto count = [&](const auto& of) {
+    numbers_->steps = of.steps();
+    numbers_->learning_rate = of.learning_rate_was_set() ? of.optimizer().learning_rate
+                                                         : std::numeric_limits<double>::quiet_NaN();
+  };
+  if (set == nullptr) {
+    count(mlp.parameters());
+    return;
+  }
+  whole_.emplace(*set);
+  if (set->optimizer() == nullptr) {
+    core::fail(
+        SHARDREC_INVALID_STATE,
+        "a stack of layers whose parameters are sharded is in a checkpoint with the optimizer "
+        "of its set, which has none; shardrec_checkpoint_add_fsdp takes the set without");
+  }
+  count(*set->optimizer());
+  const int64_t first = dense::stack_units(mlp)->first_parameter();
+  for (size_t p = 0; p < mlp.parameters().infos().size(); ++p) {
+    whole_->add(first + static_cast<int64_t>(p), SHARDREC_FSDP_VALUES);
+    for (int s = 0; s < set->optimizer()->states(); ++s) {
+      whole_->add(first + static_cast<int64_t>(p), SHARDREC_FSDP_STATE + s);
+    }
+  }
+  whole_->make_room();
+}
+
+const plan::Optimizer& LayersState::optimizer() const noexcept {
+  return whole_ ? whole_->set().optimizer()->optimizer() : mlp_->parameters().optimizer();
+}
+
+// In place, or of the whole arrays.
+std::vector<DenseTensor> LayersState::arrays() const {
+  const dense::Parameters& parameters = mlp_->parameters();
+  const std::vector<std::string> states = dense::state_names(optimizer().kind);
   std::vector<DenseTensor> tensors;
   for (const dense::ParameterInfo& info : parameters.infos()) {
-    tensors.push_back({.name = info.name,
-                       .dtype = SHARDREC_FLOAT32,
-                       .shape = info.shape,
-                       .data = bytes_of(parameters.values(info.offset))});
+    const auto add = [&](std::string name, int state) {
+      std::byte* data = nullptr;
+      if (whole_) {
+        data = whole_->data(tensors.size());
+      } else {
+        data = bytes_of(state < 0 ? parameters.values(info.offset)
+                                  : parameters.state(state, info.offset));
+      }
+      tensors.push_back(
+          {.name = std::move(name), .dtype = SHARDREC_FLOAT32, .shape = info.shape, .data = data});
+    };
+    add(info.name, -1);
     for (size_t s = 0; s < states.size(); ++s) {
-      tensors.push_back({.name = info.name + "." + states[s],
-                         .dtype = SHARDREC_FLOAT32,
-                         .shape = info.shape,
-                         .data = bytes_of(parameters.state(static_cast<int>(s), info.offset))});
+      add(info.name + "." + states[s], static_cast<int>(s));
     }
   }
   return tensors;
 }
 
-LayersState::LayersState(dense::Mlp& mlp) : mlp_(&mlp), numbers_(std::make_unique<Numbers>()) {
-  mlp.fetch();
-  *numbers_ = {.steps = mlp.parameters().steps(),
-               .learning_rate = mlp.parameters().learning_rate_was_set()
-                                    ? mlp.parameters().optimizer().learning_rate
-                                    : std::numeric_limits<double>::quiet_NaN(),
-               .dropout_forwards = mlp.dropout_forwards(),
-               .loss_scale = mlp.loss_scale().scale,
-               .finite_backwards = mlp.loss_scale().finite_backwards};
-}
-
 std::vector<DenseTensor> LayersState::tensors(bool to_load) const {
-  std::vector<DenseTensor> tensors = layer_tensors(*mlp_);
+  std::vector<DenseTensor> tensors = arrays();
   const auto add = [&](const char* name, auto& number) -> DenseTensor& {
     constexpr bool kIsReal = std::is_same_v<decltype(number), double&>;
     return tensors.emplace_back(DenseTensor{.name = name,
@@ -138,11 +172,16 @@ std::vector<DenseTensor> LayersState::tensors(bool to_load) const {
 }
 
 void LayersState::apply() noexcept {
-  mlp_->parameters().set_steps(numbers_->steps);
+  const auto count = [&](auto& of) {
+    of.set_steps(numbers_->steps);
+    if (std::isfinite(numbers_->learning_rate)) of.set_learning_rate(numbers_->learning_rate);
+  };
   mlp_->set_dropout_forwards(numbers_->dropout_forwards);
-  if (std::isfinite(numbers_->learning_rate)) {
-    mlp_->parameters().set_learning_rate(numbers_->learning_rate);
+  if (whole_) {
+    whole_->apply();
+    return count(*whole_->set().optimizer());
   }
+  count(mlp_->parameters());
   if (dense::is_loss_scale(numbers_->loss_scale)) {
     mlp_->set_loss_scale({.scale = numbers_->loss_scale,
                           .finite_backwards = std::max<int64_t>(numbers_->finite_backwards, 0),
@@ -151,14 +190,16 @@ void LayersState::apply() noexcept {
   mlp_->publish();
 }
 
-std::string describe_layers(const dense::Mlp& mlp) {
+std::string LayersState::description() const {
   core::JsonWriter json;
   json.begin_object();
-  json.key("inputs").integer(mlp.inputs());
+  json.key("inputs").integer(mlp_->inputs());
   json.key("layers").begin_array();
-  for (const dense::LayerShape& layer : mlp.shapes()) write_layer(json, layer);
+  for (const dense::LayerShape& layer : mlp_->shapes()) write_layer(json, layer);
   json.end_array();
-  json.key("optimizer").text(plan::optimizer_to_json(mlp.parameters().initial_optimizer()));
+  const plan::Optimizer initial = whole_ ? whole_->set().optimizer()->initial_optimizer()
+                                         : mlp_->parameters().initial_optimizer();
+  json.key("optimizer").text(plan::optimizer_to_json(initial));
   json.end_object();
   return json.take();
 }

@@ -142,6 +142,41 @@ int64_t Fsdp::add_parameter(int64_t unit, std::string name, std::vector<int64_t>
   return static_cast<int64_t>(parameters_.size()) - 1;
 }
 
+int64_t Fsdp::add_stack(std::shared_ptr<Mlp> stack,
+                        core::FunctionRef<void(int64_t first_unit, int64_t first_parameter)> add) {
+  if (is_committed()) {
+    core::fail(SHARDREC_INVALID_STATE, "a stack of layers was added after commit");
+  }
+  if (options_.parameter_dtype != SHARDREC_FLOAT32) {
+    core::fail(SHARDREC_UNSUPPORTED,
+               core::sentence("the option FSDP_PARAMETER_DTYPE is ",
+                              core::dtype_name(options_.parameter_dtype),
+                              "; layers of a stack are computed with parameters in float32"));
+  }
+  const size_t units = units_.size();
+  const size_t parameters = parameters_.size();
+  const int64_t elements = elements_;
+  const auto first = static_cast<int64_t>(parameters);
+  stacks_.reserve(stacks_.size() + 1);
+  try {
+    add(static_cast<int64_t>(units), first);
+  } catch (...) {
+    units_.erase(units_.begin() + static_cast<ptrdiff_t>(units), units_.end());
+    parameters_.erase(parameters_.begin() + static_cast<ptrdiff_t>(parameters), parameters_.end());
+    elements_ = elements;
+    throw;
+  }
+  stacks_.push_back({.layers = std::move(stack), .first = first});
+  return first;
+}
+
+bool Fsdp::is_of_stack(int64_t parameter) const noexcept {
+  return std::ranges::any_of(stacks_, [&](const Stack& stack) {
+    const auto count = static_cast<int64_t>(stack.layers->parameters().infos().size());
+    return parameter >= stack.first && parameter < stack.first + count;
+  });
+}
+
 void Fsdp::set_optimizer(const plan::Optimizer& optimizer) {
   if (is_committed()) {
     core::fail(SHARDREC_INVALID_STATE, "set_optimizer was called after commit");
@@ -292,6 +327,7 @@ void Fsdp::commit() {
       forget_shards();
       throw;
     }
+    take_stacks();
   });
   // On all ranks alike: nobody waits, and the communicator is as before.
   if (parameters_.empty()) {

@@ -16,6 +16,7 @@
 
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
+#include "core/function_ref.h"
 #include "core/tensor.h"
 #include "core/threads.h"
 #include "dense/element_optimizer.h"
@@ -23,6 +24,7 @@
 #include "dense/fsdp/unit.h"
 #include "dense/fsdp/unsharded_units.h"
 #include "dense/gradient_norm.h"
+#include "dense/layers/mlp.h"
 #include "plan/model/model.h"
 #include "shardrec/fsdp.h"
 
@@ -70,6 +72,12 @@ class Fsdp {
   int64_t add_unit(std::string name);
   int64_t add_parameter(int64_t unit, std::string name, std::vector<int64_t> shape);
   void set_optimizer(const plan::Optimizer& optimizer);
+  // add: adds the units and parameters of a stack of layers, whose numbers begin with those that it is given, and
+  // makes the stack compute in them; where it throws, nothing is added. Commit takes the values of rank 0. The stack
+  // stays as long as the set does. Returns the index of the first parameter. Throws INVALID_STATE after commit,
+  // UNSUPPORTED, and what add does.
+  int64_t add_stack(std::shared_ptr<Mlp> stack,
+                    core::FunctionRef<void(int64_t first_unit, int64_t first_parameter)> add);
 
   // Collective. Throws DISAGREEMENT, the same on all ranks, where they differ; the communicator then lives on.
   void commit();
@@ -82,6 +90,10 @@ class Fsdp {
   std::byte* parameter_values(int64_t parameter) const;
   std::byte* parameter_gradients(int64_t parameter);
   void mark_ready(int64_t unit);
+  // Throws INVALID_STATE where mark_ready() would, for what was marked.
+  void require_markable(int64_t unit) const;
+  // Whether a unit's gradients of this step are to be added to.
+  bool has_gradients(int64_t unit) const noexcept;
   void end();
   void wait();
 
@@ -109,13 +121,17 @@ class Fsdp {
 
   std::span<const Parameter> parameters() const noexcept { return parameters_; }
   const Parameter& parameter(int64_t index) const;
+  bool is_of_stack(int64_t parameter) const noexcept;
   int rank() const noexcept { return groups_.world->rank(); }
+  const comm::Communicator& world() const noexcept { return *groups_.world; }
   shardrec_dtype parameter_dtype() const noexcept { return options_.parameter_dtype; }
   // Null without one and before commit.
   ElementOptimizer* optimizer() const noexcept { return optimizer_.get(); }
   bool is_committed() const noexcept { return unsharded_ != nullptr; }
   // Throws INVALID_STATE before commit and inside a step.
   void require_idle(const char* call) const;
+  // Throws INVALID_STATE outside a step.
+  void require_open(const char* call) const;
 
  private:
   enum class State : uint8_t { kIdle, kOpen, kEnded };
@@ -124,7 +140,6 @@ class Fsdp {
   template <class Body>
   void exchanging(const char* name, const Body& body) const;
   void require_committed(const char* call) const;
-  void require_open(const char* call) const;
   ElementOptimizer& require_optimizer(const char* call) const;
   size_t unit_at(int64_t index) const;
   std::string describe() const;
@@ -133,6 +148,8 @@ class Fsdp {
   // process, will have no room for it.
   void require_room(const UnshardedUnits& unsharded) const;
   void make_shards();
+  // The values of rank 0 of all parameters of stacks, which give back their own memory. Collective.
+  void take_stacks();
   void forget_shards() noexcept;
   void shards_change();
   int sharding_rank() const noexcept { return groups_.sharding ? groups_.sharding->rank() : 0; }
@@ -153,6 +170,11 @@ class Fsdp {
   std::vector<Unit> units_;
   std::vector<Parameter> parameters_;
   int64_t elements_ = 0;  // of all parameters, each padded
+  struct Stack {
+    std::shared_ptr<Mlp> layers;
+    int64_t first = 0;  // index of its first parameter
+  };
+  std::vector<Stack> stacks_;
   std::optional<plan::Optimizer> optimizer_options_;
 
   std::optional<comm::Collectives> control_;           // of the communicator

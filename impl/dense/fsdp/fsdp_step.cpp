@@ -104,6 +104,12 @@ void Fsdp::mark_ready(int64_t unit) {
   });
 }
 
+void Fsdp::require_markable(int64_t unit) const { reducer_->require_markable(unit_at(unit)); }
+
+bool Fsdp::has_gradients(int64_t unit) const noexcept {
+  return reducer_->has_gradients(static_cast<size_t>(unit));
+}
+
 void Fsdp::end() {
   require_open("end");
   const core::DefaultFloatMode mode;

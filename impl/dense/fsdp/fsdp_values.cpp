@@ -242,6 +242,18 @@ void Fsdp::scatter(int64_t index, int32_t what, std::span<const float> in, int r
   });
 }
 
+void Fsdp::take_stacks() {
+  for (const Stack& stack : stacks_) {
+    const Parameters& own = stack.layers->parameters();
+    for (size_t p = 0; p < own.infos().size(); ++p) {
+      const ParameterInfo& info = own.infos()[p];
+      scatter(stack.first + static_cast<int64_t>(p), SHARDREC_FSDP_VALUES,
+              {own.values(info.offset), static_cast<size_t>(info.size)}, 0);
+    }
+    stack.layers->release_parameters();
+  }
+}
+
 void Fsdp::check_equal() {
   require_idle("check_equal");
   groups_.world->check_before(kCheckEqual.name);

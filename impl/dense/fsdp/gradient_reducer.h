@@ -47,6 +47,10 @@ class GradientReducer {
   // The unit's full gradients: zeros, or what steps without sync have added. May wait for reductions of other
   // units. Throws INVALID_STATE for a unit that is ready in a step with sync.
   std::byte* gradients(size_t unit);
+  // Whether these were asked for in this step, or are what other steps have added.
+  bool has_gradients(size_t unit) const noexcept {
+    return states_[unit].has_memory || states_[unit].has_kept;
+  }
   // Throws INVALID_STATE for a unit that is ready already in a step with sync.
   void require_markable(size_t unit) const;
   // asked: the units of this step so far, in the order of asking.

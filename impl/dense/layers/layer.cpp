@@ -46,6 +46,8 @@ Layer append_layer(const NewLayer& added, Parameters& parameters, core::Threads&
     infos.push_back(info_of(parameter, added.number));
     const int64_t offset = layer.offset + layer.elements;
     layer.offsets[static_cast<size_t>(parameter.role)] = offset;
+    layer.indices[static_cast<size_t>(parameter.role)] =
+        layer.first + static_cast<int64_t>(infos.size()) - 1;
     layer.elements += infos.back().size;
     if (parameter.shape.size() > 1) continue;
     if (layer.sums == 0) layer.sums_offset = offset;

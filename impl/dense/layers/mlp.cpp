@@ -66,9 +66,10 @@ void Mlp::add(const LayerShape& shape) {
     core::fail(SHARDREC_INVALID_STATE,
                "a layer was added after the first forward; add all layers before it");
   }
-  if (listener_ != nullptr) {
-    core::fail(SHARDREC_INVALID_STATE,
-               "a layer was added after shardrec_ddp_add_mlp; add all layers before it");
+  if (listener_ != nullptr || (units_ != nullptr && !units_->expired())) {
+    core::fail(SHARDREC_INVALID_STATE, core::sentence("a layer was added after shardrec_",
+                                                      listener_ != nullptr ? "ddp" : "fsdp",
+                                                      "_add_mlp; add all layers before it"));
   }
   check_shape(shape);
   const int64_t inputs = outputs();
@@ -127,6 +128,12 @@ ElementMatrix Mlp::output_of(size_t layer, const ElementMatrix& last) const noex
 }
 
 LayerValues Mlp::host_layer(const Layer& layer) const noexcept {
+  if (is_sharded_) {
+    return {.shape = layer.shape,
+            .inputs = layer.inputs,
+            .outputs = layer.outputs,
+            .parameters = places_[layer.number].values};
+  }
   return values_of(layer, parameters_.values(), rounds() ? floats_of(rounded_values_) : nullptr);
 }
 
@@ -187,6 +194,11 @@ void Mlp::forward(const device::CallerMatrix& input, const device::CallerMatrix&
   const core::Matrix in = with_blas_stride(input.rows, "input");
   const core::Matrix out = with_blas_stride(output.rows, "output");
 
+  std::optional<LayerUnitsUse> use;
+  if (is_sharded_) {
+    use.emplace(*units_);
+    units_->require_forward();
+  }
   batch_ = -1;
   {
     const auto lock = lock_device();
@@ -203,14 +215,22 @@ void Mlp::forward(const device::CallerMatrix& input, const device::CallerMatrix&
     if (drops_) ++dropout_forwards_;
     return;
   }
-  if (drops_) ++dropout_forwards_;
   batch_ = in.rows;
   input_ = rounds() ? rounded_on_host(in, rounded_input_) : in;
   if (rounds()) round_weights_on_host();
+  if (is_sharded_) {
+    forward_in_units(out);
+  } else {
+    forward_layers({.begin = 0, .end = layers_.size()}, out);
+  }
+  if (drops_) ++dropout_forwards_;
+}
+
+void Mlp::forward_layers(const LayerRange& range, const core::Matrix& output) {
   const int64_t rows = tile_rows();
   threads_.parallel_for(tile_count(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
-      forward_tile(tile * rows, std::min((tile + 1) * rows, batch_), out);
+      forward_tile(tile * rows, std::min((tile + 1) * rows, batch_), range, output);
     }
   });
 }
@@ -233,8 +253,9 @@ ForwardRowsOf<ElementMatrix> Mlp::forward_rows(size_t l,
   return all;
 }
 
-void Mlp::forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept {
-  for (size_t l = 0; l < layers_.size(); ++l) {
+void Mlp::forward_tile(int64_t begin, int64_t end, const LayerRange& range,
+                       const core::Matrix& output) const noexcept {
+  for (size_t l = range.begin; l < range.end; ++l) {
     const DropoutMask mask = mask_of(layers_[l]);
     const ForwardRowsOf<ElementMatrix> all = forward_rows(l, output);
     const auto tile_of = [&](const ElementMatrix& matrix) {
@@ -252,7 +273,7 @@ void Mlp::forward_tile(int64_t begin, int64_t end, const core::Matrix& output) c
                    .rounding = all.rounding});
   }
   const size_t last = layers_.size() - 1;
-  if (!keeps_output(last)) return;
+  if (range.end <= last || !keeps_output(last)) return;
   const core::Matrix y = output_of(last, output).floats();
   for (int64_t r = begin; r < end; ++r) std::copy_n(y.row(r), y.cols, output.row(r));
 }
@@ -264,10 +285,15 @@ void Mlp::set_listener(std::shared_ptr<GradientListener> listener) {
   if (listener_ != nullptr && !listener_->expired()) {
     core::fail(SHARDREC_INVALID_STATE, "the stack is in a set of DDP parameters already");
   }
+  if (units_ != nullptr && !units_->expired()) {
+    core::fail(SHARDREC_INVALID_STATE, "the stack is in a set of sharded parameters already");
+  }
+  require_own_parameters("shardrec_ddp_add_mlp");
   listener_ = std::move(listener);
 }
 
 void Mlp::zero_gradients() {
+  require_own_parameters("zero_gradients");
   std::fill_n(parameters_.gradients(), parameters_.size(), 0.0F);
   if (device_ == nullptr) return;
   const std::lock_guard lock(device_->mutex);
@@ -275,6 +301,7 @@ void Mlp::zero_gradients() {
 }
 
 void Mlp::step() {
+  require_own_parameters("step");
   if (!has_gradients_) {
     core::fail(SHARDREC_INVALID_STATE, "step was called without a backward before it");
   }

@@ -6,14 +6,17 @@
 // larger than one before allocates nothing.
 // On a device, all rows go through each layer at once (on_device.h); calls return when they have enqueued that.
 // The parameters live there, and the host has them when it asks.
+// Where others keep the parameters (layer_units.h), layers are computed unit by unit (mlp_units.cpp).
 // Thread rule: one thread at a time.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/function_ref.h"
@@ -24,6 +27,7 @@
 #include "dense/layers/backward.h"
 #include "dense/layers/device_stack.h"
 #include "dense/layers/layer.h"
+#include "dense/layers/layer_units.h"
 #include "dense/layers/weight_gradients.h"
 #include "dense/loss_scale.h"
 #include "dense/parameters.h"
@@ -77,7 +81,18 @@ class Mlp {
   int64_t inputs() const noexcept { return inputs_; }
   int64_t outputs() const noexcept;  // inputs() while there is no layer
   std::vector<LayerShape> shapes() const;
+  std::span<const Layer> layers() const noexcept { return layers_; }
   bool has_dropout() const noexcept;
+
+  // Units that will have the parameters: from release_parameters() on, which gives back their memory. No layer is added
+  // afterwards. Throws INVALID_STATE where there is no parameter, or the stack is in a set that has not expired;
+  // UNSUPPORTED for a stack that cannot be computed so; OUT_OF_MEMORY.
+  void set_units(std::shared_ptr<LayerUnits> units);
+  void release_parameters() noexcept;
+  // That have the parameters; null: the stack has.
+  LayerUnits* units() const noexcept { return is_sharded_ ? units_.get() : nullptr; }
+  // Throws INVALID_STATE where parameters() are not what is trained.
+  void require_own_parameters(const char* call) const;
 
   // In the host's memory. Of a stack on a device, values and states are those of the last fetch(), and of one in
   // FLOAT16 the number of steps too.
@@ -151,9 +166,10 @@ class Mlp {
   void step();
 
  private:
-  struct LayerRange {
-    size_t begin = 0;
-    size_t end = 0;
+  // Where units have the parameters of a layer and their gradients, by role.
+  struct LayerPlaces {
+    std::array<const float*, kRoles> values{};
+    std::array<float*, kRoles> gradients{};
   };
 
   bool keeps_output(size_t layer) const noexcept;
@@ -175,6 +191,8 @@ class Mlp {
   ElementMatrix gradient_of(size_t layer, const ElementMatrix& last) const noexcept;
   // Of what its weights multiplied into: of a linear layer the gradient before its activation.
   ElementMatrix product_gradient_of(size_t layer, const ElementMatrix& last) const noexcept;
+  // Of the layer's parameter on the CPU.
+  float* gradients_of(size_t layer, Role role) const noexcept;
   // A layer of the stack on the CPU, and on the device.
   LayerValues host_layer(const Layer& layer) const noexcept;
   DeviceLayer device_layer(const Layer& layer) const noexcept;
@@ -190,7 +208,10 @@ class Mlp {
 
   ForwardRowsOf<ElementMatrix> forward_rows(size_t layer,
                                             const ElementMatrix& output) const noexcept;
-  void forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept;
+  void forward_layers(const LayerRange& range, const core::Matrix& output);
+  void forward_tile(int64_t begin, int64_t end, const LayerRange& range,
+                    const core::Matrix& output) const noexcept;
+  void forward_in_units(const core::Matrix& output);
   void forward_on_device(const device::CallerMatrix& input, const device::CallerMatrix& output);
   void backward_on_device(const device::CallerMatrix& output_gradient,
                           const device::CallerMatrix& input_gradient);
@@ -201,15 +222,20 @@ class Mlp {
   // Of what is on the device; on the CPU there is nothing to lock.
   std::unique_lock<std::mutex> lock_device() const;
   // Layers of the range, those behind it being done.
-  void backward_layers(const LayerRange& range, const ElementMatrix& output_gradient,
-                       const core::Matrix& input_gradient);
+  void backward_layers(const LayerRange& range, bool accumulate,
+                       const ElementMatrix& output_gradient, const core::Matrix& input_gradient);
+  // Told of as they come, in parts that are worth sending.
+  void backward_in_parts(const ElementMatrix& output_gradient, const core::Matrix& input_gradient);
+  void backward_in_units(const core::Matrix& output_gradient, const core::Matrix& input_gradient);
+  // places_ of the layers of a unit that is whole.
+  void place(const LayerRange& range, bool gradients);
   void backward_tile(int64_t tile, const LayerRange& range, const ElementMatrix& output_gradient,
                      const core::Matrix& input_gradient) const noexcept;
   BackwardRowsOf<ElementMatrix> backward_rows(size_t layer, const ElementMatrix& output_gradient,
                                               const core::Matrix& input_gradient) const noexcept;
-  // of weights_of() the layer; target: of all gradients.
+  // of weights_of() the layer.
   WeightGradient weight_gradient(size_t layer, size_t weight, const ElementMatrix& output_gradient,
-                                 float* target) const noexcept;
+                                 float* target, bool accumulate) const noexcept;
   void tell_ready(const LayerRange& range, compute::cuda::host::Stream* stream = nullptr);
 
   int64_t inputs_;
@@ -231,9 +257,12 @@ class Mlp {
   compute::Buffer rounded_values_;
   bool is_wide_ = false;  // some layer is
   std::shared_ptr<GradientListener> listener_;
-  ElementMatrix input_;  // of the last forward
-  int64_t batch_ = -1;   // of the last forward; -1: none whose backward is possible
-  bool frozen_ = false;  // forward was called
+  std::shared_ptr<LayerUnits> units_;
+  std::vector<LayerPlaces> places_;  // by layer, of the unit that is whole
+  bool is_sharded_ = false;          // units_ have the parameters
+  ElementMatrix input_;              // of the last forward
+  int64_t batch_ = -1;               // of the last forward; -1: none whose backward is possible
+  bool frozen_ = false;              // forward was called
   bool has_gradients_ = false;
   bool training_ = true;
   // On a device: a caller or a set of DDP parameters, which takes views too, may change parameters at any time.

@@ -50,6 +50,7 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
     dx = with_blas_stride(dx, "input_gradient");
   }
   if (listener_ != nullptr) listener_->before_backward();
+  if (is_sharded_) return backward_in_units(dy, dx);
   if (batch_ == 0) {
     if (!accumulate_) zero_gradients();
     has_gradients_ = true;
@@ -71,18 +72,22 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
   const auto scale = static_cast<float>(loss_scale_.state().scale);
   const ElementMatrix gradient = rounds() ? rounded_on_host(dy, rounded_gradient_, scale) : dy;
   found_non_finite_ = false;
-  // Where somebody wants gradients as they come, they come in parts that are worth sending.
+  backward_in_parts(gradient, dx);
+  if (scales()) unscale_on_host(dx);
+  has_gradients_ = true;
+}
+
+void Mlp::backward_in_parts(const ElementMatrix& output_gradient,
+                            const core::Matrix& input_gradient) {
   size_t end = layers_.size();
   int64_t elements = 0;
   for (size_t l = layers_.size(); l-- > 0;) {
     elements += layers_[l].elements;
     if (l > 0 && (listener_ == nullptr || elements < kToldElements)) continue;
-    backward_layers({.begin = l, .end = end}, gradient, dx);
+    backward_layers({.begin = l, .end = end}, accumulate_, output_gradient, input_gradient);
     end = l;
     elements = 0;
   }
-  if (scales()) unscale_on_host(dx);
-  has_gradients_ = true;
 }
 
 void Mlp::unscale_on_host(const core::Matrix& input_gradient) {
@@ -106,7 +111,14 @@ bool Mlp::gradients_are_finite() {
   return all_are;
 }
 
-void Mlp::backward_layers(const LayerRange& range, const ElementMatrix& output_gradient,
+float* Mlp::gradients_of(size_t layer, Role role) const noexcept {
+  const auto at = static_cast<size_t>(role);
+  if (is_sharded_) return places_[layer].gradients[at];
+  return parameters_.gradients(layers_[layer].offsets[at]);
+}
+
+void Mlp::backward_layers(const LayerRange& range, bool accumulate,
+                          const ElementMatrix& output_gradient,
                           const core::Matrix& input_gradient) {
   threads_.parallel_for(tile_count(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
@@ -115,23 +127,29 @@ void Mlp::backward_layers(const LayerRange& range, const ElementMatrix& output_g
   });
 
   GradientBatch batch = gradient_batch();
+  batch.accumulate = accumulate;
   batch.unscaling = unscaling();
   weight_gradients_.start(batch);
   for (size_t l = range.begin; l < range.end; ++l) {
-    const size_t weights = weights_of(layers_[l].shape, layers_[l].inputs).count;
-    for (size_t w = 0; w < weights; ++w) {
-      weight_gradients_.add(weight_gradient(l, w, output_gradient, parameters_.gradients()));
+    for (size_t w = 0;
+         const WeightShape& weight : weights_of(layers_[l].shape, layers_[l].inputs)) {
+      weight_gradients_.add(
+          weight_gradient(l, w++, output_gradient, gradients_of(l, weight.role), accumulate));
     }
   }
   weight_gradients_.compute(room_->gemm(), threads_);
   for (size_t l = range.begin; l < range.end; ++l) {
     const Layer& layer = layers_[l];
-    if (layer.sums == 0) continue;
-    add_up({.parts = floats_of(layer.column_sums),
-            .count = tile_count(),
-            .size = layer.sums,
-            .target = parameters_.gradients(layer.sums_offset)},
-           batch, threads_);
+    const VectorRoles vectors = vectors_of(layer.shape);
+    for (size_t v = 0; v < vectors.count; ++v) {
+      const int64_t size = layer.sums / static_cast<int64_t>(vectors.count);
+      add_up({.parts = floats_of(layer.column_sums) + static_cast<int64_t>(v) * size,
+              .count = tile_count(),
+              .size = size,
+              .stride = layer.sums,
+              .target = gradients_of(l, vectors.roles[v])},
+             batch, threads_);
+    }
   }
   tell_ready(range);
 }
@@ -197,16 +215,17 @@ BackwardRowsOf<ElementMatrix> Mlp::backward_rows(
 }
 
 WeightGradient Mlp::weight_gradient(size_t l, size_t w, const ElementMatrix& output_gradient,
-                                    float* target) const noexcept {
+                                    float* target, bool accumulate) const noexcept {
   const Layer& layer = layers_[l];
   const int64_t rank = layer.shape.rank;
   const WeightShape weight = weights_of(layer.shape, layer.inputs).shapes[w];
-  WeightGradient gradient{.dz = product_gradient_of(l, output_gradient),
-                          .x = input_of(l),
-                          .target = target + layer.offsets[static_cast<size_t>(weight.role)]};
+  WeightGradient gradient{
+      .dz = product_gradient_of(l, output_gradient), .x = input_of(l), .target = target};
   if (weight.role == Role::kDown) gradient.dz = kept_matrix(layer.low_gradients, rank);
   if (weight.role == Role::kWeight && rank != 0) gradient.x = kept_matrix(layer.low, rank);
-  if (partial_floats(weight, gradient_batch()) != 0) {
+  GradientBatch batch = gradient_batch();
+  batch.accumulate = accumulate;
+  if (partial_floats(weight, batch) != 0) {
     gradient.partials = floats_of(layer.partials[w]);
   }
   return gradient;

@@ -158,9 +158,9 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
                     .target = gradients + layer.sums_offset,
                     .accumulate = accumulate_,
                     .loss_scale = on.loss_scale});
-    const size_t weights = weights_of(layer.shape, layer.inputs).count;
-    for (size_t w = 0; w < weights; ++w) {
-      add_weight_gradient(on, weight_gradient(l, w, dy, gradients), accumulate_);
+    for (size_t w = 0; const WeightShape& weight : weights_of(layer.shape, layer.inputs)) {
+      float* const target = gradients + layer.offsets[static_cast<size_t>(weight.role)];
+      add_weight_gradient(on, weight_gradient(l, w++, dy, target, accumulate_), accumulate_);
     }
     elements += layer.elements;
     if (l > 0 && elements < kToldElements) continue;

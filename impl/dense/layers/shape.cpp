@@ -113,6 +113,17 @@ WeightShapes weights_of(const LayerShape& shape, int64_t inputs) noexcept {
   return {2, {{{Role::kDown, shape.rank, inputs}, {Role::kWeight, inputs, shape.rank}}}};
 }
 
+VectorRoles vectors_of(const LayerShape& shape) noexcept {
+  switch (shape.kind) {
+    case SHARDREC_LAYER_DROPOUT:
+      return {};
+    case SHARDREC_LAYER_LAYER_NORM:
+      return {2, {Role::kWeight, Role::kBias}};
+    default:
+      return {1, {Role::kBias}};
+  }
+}
+
 std::vector<LayerParameter> parameters_of(const LayerShape& shape, int64_t inputs) {
   if (shape.kind == SHARDREC_LAYER_DROPOUT) return {};
   if (shape.kind == SHARDREC_LAYER_LAYER_NORM) {

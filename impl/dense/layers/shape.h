@@ -64,4 +64,11 @@ struct WeightShapes {
 };
 WeightShapes weights_of(const LayerShape& shape, int64_t inputs) noexcept;
 
+// The parameters of the layer that are vectors, all of one size, in the order in which the stack has them.
+struct VectorRoles {
+  size_t count = 0;
+  std::array<Role, 2> roles{};
+};
+VectorRoles vectors_of(const LayerShape& shape) noexcept;
+
 }  // namespace shardrec::dense

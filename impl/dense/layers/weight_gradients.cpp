@@ -80,6 +80,7 @@ void WeightGradients::compute(const Gemm& gemm, core::Threads& threads) const {
       add_up({.parts = gradient.partials,
               .count = cut_weight(shape_of(gradient), batch_).chunks,
               .size = size,
+              .stride = size,
               .target = gradient.target},
              batch_, threads);
     } else if (batch_.unscaling.is_wanted()) {
@@ -121,7 +122,7 @@ void WeightGradients::compute_task(const Gemm& gemm, int64_t task) const noexcep
 
 void add_up(const VectorSum& sum, const GradientBatch& batch, core::Threads& threads) {
   threads.parallel_for(sum.size, kAddGrain, [&](int64_t begin, int64_t end) {
-    add_tree(sum.parts, sum.count, sum.size, begin, end);
+    add_tree(sum.parts, sum.count, sum.stride, begin, end);
     if (batch.unscaling.is_wanted()) batch.unscaling.apply(sum.parts + begin, end - begin);
     if (batch.accumulate) {
       kernels().add(sum.parts + begin, sum.target + begin, end - begin);

@@ -71,12 +71,13 @@ class WeightGradients {
   std::vector<WeightGradient> gradients_;
 };
 
-// parts: `count` vectors of `size` floats, one behind the other, which become scratch. Their sum, in pairs
-// of neighbours, is written to target, or added, as the batch says.
+// parts: `count` vectors of `size` floats, each `stride` behind the one before, which become scratch. Their sum, in
+// pairs of neighbours, is written to target, or added, as the batch says.
 struct VectorSum {
   float* parts = nullptr;
   int64_t count = 0;
   int64_t size = 0;
+  int64_t stride = 0;
   float* target = nullptr;
 };
 void add_up(const VectorSum& sum, const GradientBatch& batch, core::Threads& threads);

@@ -221,7 +221,7 @@ typedef long long swig_type_183;
 typedef long long swig_type_184;
 typedef _gostring_ swig_type_185;
 typedef _gostring_ swig_type_186;
-typedef _gostring_ swig_type_187;
+typedef long long swig_type_187;
 typedef _gostring_ swig_type_188;
 typedef _gostring_ swig_type_189;
 typedef _gostring_ swig_type_190;
@@ -236,44 +236,44 @@ typedef _gostring_ swig_type_198;
 typedef _gostring_ swig_type_199;
 typedef _gostring_ swig_type_200;
 typedef _gostring_ swig_type_201;
-typedef _goslice_ swig_type_202;
+typedef _gostring_ swig_type_202;
 typedef _gostring_ swig_type_203;
-typedef _goslice_ swig_type_204;
-typedef _gostring_ swig_type_205;
+typedef _gostring_ swig_type_204;
+typedef _goslice_ swig_type_205;
 typedef _gostring_ swig_type_206;
-typedef _gostring_ swig_type_207;
-typedef long long swig_type_208;
+typedef _goslice_ swig_type_207;
+typedef _gostring_ swig_type_208;
 typedef _gostring_ swig_type_209;
 typedef _gostring_ swig_type_210;
-typedef _gostring_ swig_type_211;
-typedef _goslice_ swig_type_212;
-typedef _goslice_ swig_type_213;
+typedef long long swig_type_211;
+typedef _gostring_ swig_type_212;
+typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
 typedef _goslice_ swig_type_215;
 typedef _goslice_ swig_type_216;
 typedef _gostring_ swig_type_217;
-typedef _gostring_ swig_type_218;
-typedef _gostring_ swig_type_219;
+typedef _goslice_ swig_type_218;
+typedef _goslice_ swig_type_219;
 typedef _gostring_ swig_type_220;
-typedef long long swig_type_221;
-typedef long long swig_type_222;
+typedef _gostring_ swig_type_221;
+typedef _gostring_ swig_type_222;
 typedef _gostring_ swig_type_223;
-typedef _gostring_ swig_type_224;
-typedef _goslice_ swig_type_225;
-typedef _goslice_ swig_type_226;
-typedef _goslice_ swig_type_227;
-typedef _gostring_ swig_type_228;
+typedef long long swig_type_224;
+typedef long long swig_type_225;
+typedef _gostring_ swig_type_226;
+typedef _gostring_ swig_type_227;
+typedef _goslice_ swig_type_228;
 typedef _goslice_ swig_type_229;
 typedef _goslice_ swig_type_230;
-typedef _goslice_ swig_type_231;
-typedef _gostring_ swig_type_232;
+typedef _gostring_ swig_type_231;
+typedef _goslice_ swig_type_232;
 typedef _goslice_ swig_type_233;
 typedef _goslice_ swig_type_234;
-typedef _goslice_ swig_type_235;
+typedef _gostring_ swig_type_235;
 typedef _goslice_ swig_type_236;
-typedef _gostring_ swig_type_237;
-typedef _gostring_ swig_type_238;
-typedef _gostring_ swig_type_239;
+typedef _goslice_ swig_type_237;
+typedef _goslice_ swig_type_238;
+typedef _goslice_ swig_type_239;
 typedef _gostring_ swig_type_240;
 typedef _gostring_ swig_type_241;
 typedef _gostring_ swig_type_242;
@@ -283,19 +283,19 @@ typedef _gostring_ swig_type_245;
 typedef _gostring_ swig_type_246;
 typedef _gostring_ swig_type_247;
 typedef _gostring_ swig_type_248;
-typedef _goslice_ swig_type_249;
+typedef _gostring_ swig_type_249;
 typedef _gostring_ swig_type_250;
-typedef long long swig_type_251;
-typedef _gostring_ swig_type_252;
-typedef long long swig_type_253;
-typedef _gostring_ swig_type_254;
-typedef long long swig_type_255;
-typedef _gostring_ swig_type_256;
+typedef _gostring_ swig_type_251;
+typedef _goslice_ swig_type_252;
+typedef _gostring_ swig_type_253;
+typedef long long swig_type_254;
+typedef _gostring_ swig_type_255;
+typedef long long swig_type_256;
 typedef _gostring_ swig_type_257;
 typedef long long swig_type_258;
 typedef _gostring_ swig_type_259;
 typedef _gostring_ swig_type_260;
-typedef _gostring_ swig_type_261;
+typedef long long swig_type_261;
 typedef _gostring_ swig_type_262;
 typedef _gostring_ swig_type_263;
 typedef _gostring_ swig_type_264;
@@ -304,75 +304,78 @@ typedef _gostring_ swig_type_266;
 typedef _gostring_ swig_type_267;
 typedef _gostring_ swig_type_268;
 typedef _gostring_ swig_type_269;
-typedef _goslice_ swig_type_270;
+typedef _gostring_ swig_type_270;
 typedef _gostring_ swig_type_271;
 typedef _gostring_ swig_type_272;
-typedef _gostring_ swig_type_273;
+typedef _goslice_ swig_type_273;
 typedef _gostring_ swig_type_274;
 typedef _gostring_ swig_type_275;
 typedef _gostring_ swig_type_276;
-typedef long long swig_type_277;
+typedef _gostring_ swig_type_277;
 typedef _gostring_ swig_type_278;
-typedef long long swig_type_279;
-typedef _gostring_ swig_type_280;
+typedef _gostring_ swig_type_279;
+typedef long long swig_type_280;
 typedef _gostring_ swig_type_281;
-typedef _gostring_ swig_type_282;
-typedef _goslice_ swig_type_283;
-typedef _goslice_ swig_type_284;
+typedef long long swig_type_282;
+typedef _gostring_ swig_type_283;
+typedef _gostring_ swig_type_284;
 typedef _gostring_ swig_type_285;
-typedef _gostring_ swig_type_286;
-typedef _gostring_ swig_type_287;
+typedef _goslice_ swig_type_286;
+typedef _goslice_ swig_type_287;
 typedef _gostring_ swig_type_288;
 typedef _gostring_ swig_type_289;
-typedef long long swig_type_290;
+typedef _gostring_ swig_type_290;
 typedef _gostring_ swig_type_291;
 typedef _gostring_ swig_type_292;
-typedef _gostring_ swig_type_293;
+typedef long long swig_type_293;
 typedef _gostring_ swig_type_294;
 typedef _gostring_ swig_type_295;
 typedef _gostring_ swig_type_296;
 typedef _gostring_ swig_type_297;
 typedef _gostring_ swig_type_298;
-typedef long long swig_type_299;
-typedef long long swig_type_300;
-typedef long long swig_type_301;
+typedef _gostring_ swig_type_299;
+typedef _gostring_ swig_type_300;
+typedef _gostring_ swig_type_301;
 typedef long long swig_type_302;
-typedef _gostring_ swig_type_303;
-typedef _gostring_ swig_type_304;
+typedef long long swig_type_303;
+typedef long long swig_type_304;
 typedef long long swig_type_305;
-typedef _goslice_ swig_type_306;
-typedef _goslice_ swig_type_307;
-typedef _goslice_ swig_type_308;
+typedef _gostring_ swig_type_306;
+typedef _gostring_ swig_type_307;
+typedef long long swig_type_308;
 typedef _goslice_ swig_type_309;
 typedef _goslice_ swig_type_310;
 typedef _goslice_ swig_type_311;
-typedef _gostring_ swig_type_312;
-typedef long long swig_type_313;
-typedef long long swig_type_314;
+typedef _goslice_ swig_type_312;
+typedef _goslice_ swig_type_313;
+typedef _goslice_ swig_type_314;
 typedef _gostring_ swig_type_315;
-typedef _gostring_ swig_type_316;
-typedef _gostring_ swig_type_317;
+typedef long long swig_type_316;
+typedef long long swig_type_317;
 typedef _gostring_ swig_type_318;
 typedef _gostring_ swig_type_319;
 typedef _gostring_ swig_type_320;
-typedef long long swig_type_321;
-typedef _goslice_ swig_type_322;
-typedef _goslice_ swig_type_323;
-typedef _goslice_ swig_type_324;
+typedef _gostring_ swig_type_321;
+typedef _gostring_ swig_type_322;
+typedef _gostring_ swig_type_323;
+typedef long long swig_type_324;
 typedef _goslice_ swig_type_325;
 typedef _goslice_ swig_type_326;
 typedef _goslice_ swig_type_327;
 typedef _goslice_ swig_type_328;
-typedef _gostring_ swig_type_329;
-typedef long long swig_type_330;
+typedef _goslice_ swig_type_329;
+typedef _goslice_ swig_type_330;
 typedef _goslice_ swig_type_331;
-typedef _goslice_ swig_type_332;
-typedef _goslice_ swig_type_333;
+typedef _gostring_ swig_type_332;
+typedef long long swig_type_333;
 typedef _goslice_ swig_type_334;
 typedef _goslice_ swig_type_335;
 typedef _goslice_ swig_type_336;
 typedef _goslice_ swig_type_337;
 typedef _goslice_ swig_type_338;
+typedef _goslice_ swig_type_339;
+typedef _goslice_ swig_type_340;
+typedef _goslice_ swig_type_341;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -512,91 +515,92 @@ extern swig_type_178 _wrap_fsdp_create_capi(uintptr_t arg1, uintptr_t arg2, uint
 extern void _wrap_fsdp_destroy_capi(swig_voidp arg1);
 extern swig_type_179 _wrap_fsdp_add_unit_capi(uintptr_t arg1, swig_type_180 arg2, swig_voidp arg3);
 extern swig_type_181 _wrap_fsdp_add_parameter_capi(uintptr_t arg1, int arg2, swig_type_182 arg3, swig_type_183 arg4, swig_type_184 arg5, swig_voidp arg6);
-extern swig_type_185 _wrap_fsdp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_186 _wrap_fsdp_commit_capi(uintptr_t arg1);
-extern swig_type_187 _wrap_fsdp_begin_capi(uintptr_t arg1, int arg2);
-extern swig_type_188 _wrap_fsdp_unshard_capi(uintptr_t arg1, int arg2);
-extern swig_type_189 _wrap_fsdp_wait_unshard_capi(uintptr_t arg1, int arg2);
-extern swig_type_190 _wrap_fsdp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_191 _wrap_fsdp_reshard_capi(uintptr_t arg1, int arg2);
-extern swig_type_192 _wrap_fsdp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_193 _wrap_fsdp_mark_ready_capi(uintptr_t arg1, int arg2);
-extern swig_type_194 _wrap_fsdp_end_capi(uintptr_t arg1);
-extern swig_type_195 _wrap_fsdp_wait_capi(uintptr_t arg1);
-extern swig_type_196 _wrap_fsdp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_197 _wrap_fsdp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
-extern swig_type_198 _wrap_fsdp_step_capi(uintptr_t arg1);
-extern swig_type_199 _wrap_fsdp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_200 _wrap_fsdp_shard_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_201 _wrap_fsdp_full_capi(uintptr_t arg1, int arg2, int arg3, swig_type_202 arg4);
-extern swig_type_203 _wrap_fsdp_set_full_capi(uintptr_t arg1, int arg2, int arg3, swig_type_204 arg4, int arg5);
-extern swig_type_205 _wrap_fsdp_check_equal_capi(uintptr_t arg1);
-extern swig_type_206 _wrap_fsdp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_207 _wrap_mlp_create_capi(swig_type_208 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_185 _wrap_fsdp_add_mlp_capi(uintptr_t arg1, swig_type_186 arg2, uintptr_t arg3, swig_type_187 arg4, swig_voidp arg5);
+extern swig_type_188 _wrap_fsdp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_189 _wrap_fsdp_commit_capi(uintptr_t arg1);
+extern swig_type_190 _wrap_fsdp_begin_capi(uintptr_t arg1, int arg2);
+extern swig_type_191 _wrap_fsdp_unshard_capi(uintptr_t arg1, int arg2);
+extern swig_type_192 _wrap_fsdp_wait_unshard_capi(uintptr_t arg1, int arg2);
+extern swig_type_193 _wrap_fsdp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_194 _wrap_fsdp_reshard_capi(uintptr_t arg1, int arg2);
+extern swig_type_195 _wrap_fsdp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_196 _wrap_fsdp_mark_ready_capi(uintptr_t arg1, int arg2);
+extern swig_type_197 _wrap_fsdp_end_capi(uintptr_t arg1);
+extern swig_type_198 _wrap_fsdp_wait_capi(uintptr_t arg1);
+extern swig_type_199 _wrap_fsdp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_200 _wrap_fsdp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
+extern swig_type_201 _wrap_fsdp_step_capi(uintptr_t arg1);
+extern swig_type_202 _wrap_fsdp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_203 _wrap_fsdp_shard_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_204 _wrap_fsdp_full_capi(uintptr_t arg1, int arg2, int arg3, swig_type_205 arg4);
+extern swig_type_206 _wrap_fsdp_set_full_capi(uintptr_t arg1, int arg2, int arg3, swig_type_207 arg4, int arg5);
+extern swig_type_208 _wrap_fsdp_check_equal_capi(uintptr_t arg1);
+extern swig_type_209 _wrap_fsdp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_210 _wrap_mlp_create_capi(swig_type_211 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_209 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_210 _wrap_mlp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
-extern swig_type_211 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_212 arg2, swig_type_213 arg3);
-extern swig_type_214 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_215 arg2, swig_type_216 arg3);
-extern swig_type_217 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_218 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_219 _wrap_mlp_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
-extern swig_type_220 _wrap_interaction_create_capi(swig_type_221 arg1, swig_type_222 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_212 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_213 _wrap_mlp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_214 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_215 arg2, swig_type_216 arg3);
+extern swig_type_217 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_218 arg2, swig_type_219 arg3);
+extern swig_type_220 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_221 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_222 _wrap_mlp_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
+extern swig_type_223 _wrap_interaction_create_capi(swig_type_224 arg1, swig_type_225 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_223 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_224 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_225 arg2, swig_type_226 arg3, swig_type_227 arg4);
-extern swig_type_228 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_229 arg2, swig_type_230 arg3, swig_type_231 arg4);
-extern swig_type_232 _wrap_bce_with_logits_capi(uintptr_t arg1, swig_type_233 arg2, swig_type_234 arg3, swig_type_235 arg4, swig_type_236 arg5, swig_voidp arg6);
-extern swig_type_237 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_238 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_226 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_227 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_228 arg2, swig_type_229 arg3, swig_type_230 arg4);
+extern swig_type_231 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_232 arg2, swig_type_233 arg3, swig_type_234 arg4);
+extern swig_type_235 _wrap_bce_with_logits_capi(uintptr_t arg1, swig_type_236 arg2, swig_type_237 arg3, swig_type_238 arg4, swig_type_239 arg5, swig_voidp arg6);
+extern swig_type_240 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_241 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_239 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_240 arg2, uintptr_t arg3);
-extern swig_type_241 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_242 arg2, uintptr_t arg3);
-extern swig_type_243 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_244 arg2, uintptr_t arg3);
-extern swig_type_245 _wrap_checkpoint_add_fsdp_capi(uintptr_t arg1, swig_type_246 arg2, uintptr_t arg3);
-extern swig_type_247 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_248 arg2, swig_type_249 arg3);
-extern swig_type_250 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_251 arg2, uintptr_t arg3);
-extern swig_type_252 _wrap_checkpoint_commit_delta_capi(uintptr_t arg1, swig_type_253 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_254 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_255 arg2, uintptr_t arg3);
-extern swig_type_256 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_257 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_258 arg2);
-extern swig_type_259 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_260 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_261 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_262 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_263 arg2, swig_voidp arg3);
-extern swig_type_264 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_265 arg2, swig_voidp arg3);
-extern swig_type_266 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_267 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_268 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_269 arg2, int arg3, swig_type_270 arg4);
-extern swig_type_271 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_272 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_273 _wrap_checkpoint_list_json_capi(swig_type_274 arg1, swig_voidp arg2);
-extern swig_type_275 _wrap_scorer_open_capi(swig_type_276 arg1, swig_type_277 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_242 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_243 arg2, uintptr_t arg3);
+extern swig_type_244 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_245 arg2, uintptr_t arg3);
+extern swig_type_246 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_247 arg2, uintptr_t arg3);
+extern swig_type_248 _wrap_checkpoint_add_fsdp_capi(uintptr_t arg1, swig_type_249 arg2, uintptr_t arg3);
+extern swig_type_250 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_251 arg2, swig_type_252 arg3);
+extern swig_type_253 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_254 arg2, uintptr_t arg3);
+extern swig_type_255 _wrap_checkpoint_commit_delta_capi(uintptr_t arg1, swig_type_256 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_257 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_258 arg2, uintptr_t arg3);
+extern swig_type_259 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_260 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_261 arg2);
+extern swig_type_262 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_263 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_264 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_265 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_266 arg2, swig_voidp arg3);
+extern swig_type_267 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_268 arg2, swig_voidp arg3);
+extern swig_type_269 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_270 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_271 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_272 arg2, int arg3, swig_type_273 arg4);
+extern swig_type_274 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_275 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_276 _wrap_checkpoint_list_json_capi(swig_type_277 arg1, swig_voidp arg2);
+extern swig_type_278 _wrap_scorer_open_capi(swig_type_279 arg1, swig_type_280 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_278 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_279 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_280 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_281 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_281 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_282 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_283 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_284 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_282 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_283 arg2, swig_type_284 arg3);
-extern swig_type_285 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_286 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_287 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_288 _wrap_counters_text_capi(swig_voidp arg1);
-extern swig_type_289 _wrap_trace_start_capi(swig_type_290 arg1);
+extern swig_type_285 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_286 arg2, swig_type_287 arg3);
+extern swig_type_288 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_289 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_290 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_291 _wrap_counters_text_capi(swig_voidp arg1);
+extern swig_type_292 _wrap_trace_start_capi(swig_type_293 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_291 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_292 _wrap_probe_json_capi(swig_type_293 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_294 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_295 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_296 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_297 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
-extern swig_type_298 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_299 arg4, swig_type_300 arg5, swig_type_301 arg6, swig_type_302 arg7);
-extern swig_type_303 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_304 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_305 arg2, swig_type_306 arg3, swig_type_307 arg4, swig_type_308 arg5, swig_type_309 arg6, swig_type_310 arg7, swig_type_311 arg8);
-extern swig_type_312 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_313 arg4, swig_type_314 arg5, double arg6, double arg7);
-extern swig_type_315 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
-extern swig_type_316 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_317 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_318 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_319 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_320 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_321 arg3, swig_type_322 arg4, swig_type_323 arg5, swig_type_324 arg6, swig_type_325 arg7, swig_type_326 arg8, swig_type_327 arg9, swig_type_328 arg10, swig_voidp arg11);
-extern swig_type_329 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_330 arg2, swig_type_331 arg3, swig_type_332 arg4, swig_type_333 arg5, swig_type_334 arg6, swig_type_335 arg7, swig_type_336 arg8, swig_type_337 arg9, swig_type_338 arg10, swig_voidp arg11);
+extern swig_type_294 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_295 _wrap_probe_json_capi(swig_type_296 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_297 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_298 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_299 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_300 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_301 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_302 arg4, swig_type_303 arg5, swig_type_304 arg6, swig_type_305 arg7);
+extern swig_type_306 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_307 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_308 arg2, swig_type_309 arg3, swig_type_310 arg4, swig_type_311 arg5, swig_type_312 arg6, swig_type_313 arg7, swig_type_314 arg8);
+extern swig_type_315 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_316 arg4, swig_type_317 arg5, double arg6, double arg7);
+extern swig_type_318 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
+extern swig_type_319 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_320 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_321 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_322 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_323 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_324 arg3, swig_type_325 arg4, swig_type_326 arg5, swig_type_327 arg6, swig_type_328 arg7, swig_type_329 arg8, swig_type_330 arg9, swig_type_331 arg10, swig_voidp arg11);
+extern swig_type_332 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_333 arg2, swig_type_334 arg3, swig_type_335 arg4, swig_type_336 arg5, swig_type_337 arg6, swig_type_338 arg7, swig_type_339 arg8, swig_type_340 arg9, swig_type_341 arg10, swig_voidp arg11);
 #cgo noescape _wrap_capabilities_json_capi
 #cgo nocallback _wrap_capabilities_json_capi
 #cgo noescape _wrap_available_capi
@@ -721,6 +725,8 @@ extern swig_type_329 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_33
 #cgo nocallback _wrap_fsdp_add_unit_capi
 #cgo noescape _wrap_fsdp_add_parameter_capi
 #cgo nocallback _wrap_fsdp_add_parameter_capi
+#cgo noescape _wrap_fsdp_add_mlp_capi
+#cgo nocallback _wrap_fsdp_add_mlp_capi
 #cgo noescape _wrap_fsdp_parameter_capi
 #cgo nocallback _wrap_fsdp_parameter_capi
 #cgo noescape _wrap_fsdp_gradient_capi
@@ -4083,6 +4089,49 @@ func Fsdp_add_parameter(arg1 *Handle, arg2 int32, arg3 string, arg4 int64, arg5 
 	return swig_r_1
 }
 
+func Fsdp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 int64, arg5 *int32) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r_p := C._wrap_fsdp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_187(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Fsdp_set_optimizer(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -4452,7 +4501,7 @@ func Fsdp_full(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor) (_swig_ret err
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_fsdp_full_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_fsdp_full_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_205)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4486,7 +4535,7 @@ func Fsdp_set_full(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg5 int32
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_fsdp_set_full_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_3)), C.int(_swig_i_4))
+	swig_r_p := C._wrap_fsdp_set_full_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_3)), C.int(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4555,7 +4604,7 @@ func Mlp_create(arg1 int64, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	}
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_208(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_211(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 error
@@ -4640,7 +4689,7 @@ func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_212)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_213)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4682,7 +4731,7 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4775,7 +4824,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_s
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_221(_swig_i_0), C.swig_type_222(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_224(_swig_i_0), C.swig_type_225(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 error
@@ -4842,7 +4891,7 @@ func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_227)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4895,7 +4944,7 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_231)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4956,7 +5005,7 @@ func Bce_with_logits(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 T
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_bce_with_logits_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_235)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_bce_with_logits_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_239)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5010,7 +5059,7 @@ func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_241)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5056,7 +5105,7 @@ func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_r
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_240)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_243)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5097,7 +5146,7 @@ func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_245)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5138,7 +5187,7 @@ func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_244)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5179,7 +5228,7 @@ func Checkpoint_add_fsdp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret err
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_fsdp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_246)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_fsdp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_249)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5217,7 +5266,7 @@ func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret er
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_248)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_249)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_251)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_252)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -5255,7 +5304,7 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_251(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_254(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5288,7 +5337,7 @@ func Checkpoint_commit_delta(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int32
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_commit_delta_capi(C.uintptr_t(_swig_i_0), C.swig_type_253(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_commit_delta_capi(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5320,7 +5369,7 @@ func Checkpoint_commit_begin(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_255(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5364,7 +5413,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5434,7 +5483,7 @@ func Checkpoint_load_partial(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *stri
 
 	var _swig_i_3 *unsafe.Pointer
 	_swig_i_3 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_261)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_264)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5467,7 +5516,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_263)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_266)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5498,7 +5547,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_265)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_268)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5539,7 +5588,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_267)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5578,7 +5627,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_269)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_272)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5658,7 +5707,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_274)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_277)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -5700,7 +5749,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_276)(unsafe.Pointer(&_swig_i_0)), C.swig_type_277(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_279)(unsafe.Pointer(&_swig_i_0)), C.swig_type_280(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -5741,7 +5790,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_279(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_282(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5834,7 +5883,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5927,7 +5976,7 @@ func Counters_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_290(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_293(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -5973,7 +6022,7 @@ func Probe_json(arg1 string, arg2 int32, arg3 int32, arg4 *Handle, arg5 *string)
 
 	var _swig_i_4 *unsafe.Pointer
 	_swig_i_4 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_293)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_296)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg4)
 	*arg5 = takeText(*_swig_i_4)
@@ -6112,7 +6161,7 @@ func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 in
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_299(_swig_i_3), C.swig_type_300(_swig_i_4), C.swig_type_301(_swig_i_5), C.swig_type_302(_swig_i_6))
+	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_302(_swig_i_3), C.swig_type_303(_swig_i_4), C.swig_type_304(_swig_i_5), C.swig_type_305(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -6204,7 +6253,7 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	}
 	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
 
-	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_305(_swig_i_1), *(*C.swig_type_306)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_307)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_308)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_309)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_310)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_311)(unsafe.Pointer(&_swig_i_7)))
+	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_308(_swig_i_1), *(*C.swig_type_309)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_310)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_311)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_312)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_313)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_314)(unsafe.Pointer(&_swig_i_7)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -6254,7 +6303,7 @@ func Flat_mlp_add(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_313(_swig_i_3), C.swig_type_314(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
+	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_316(_swig_i_3), C.swig_type_317(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -6344,7 +6393,7 @@ func Flat_checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *in
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_318)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_321)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -6442,7 +6491,7 @@ func Flat_scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_321(_swig_i_2), *(*C.swig_type_322)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_323)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_324)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_325)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_326)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_327)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_328)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_324(_swig_i_2), *(*C.swig_type_325)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_326)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_327)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_328)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_329)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_330)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_331)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -6548,7 +6597,7 @@ func Flat_scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_330(_swig_i_1), *(*C.swig_type_331)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_332)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_333)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_334)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_335)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_336)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_337)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_338)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_333(_swig_i_1), *(*C.swig_type_334)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_335)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_336)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_337)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_338)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_339)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_340)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_341)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)

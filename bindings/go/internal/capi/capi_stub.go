@@ -278,6 +278,8 @@ func Fsdp_add_unit(*Handle, string, *int32) error { return missing() }
 
 func Fsdp_add_parameter(*Handle, int32, string, int64, int64, *int32) error { return missing() }
 
+func Fsdp_add_mlp(*Handle, string, *Handle, int64, *int32) error { return missing() }
+
 func Fsdp_set_optimizer(*Handle, *Handle) error { return missing() }
 
 func Fsdp_commit(*Handle) error { return missing() }

@@ -3831,6 +3831,41 @@ _gostring_ _wrap_fsdp_add_parameter_capi(shardrec_fsdp *_swig_go_0, int _swig_go
 }
 
 
+_gostring_ _wrap_fsdp_add_mlp_capi(shardrec_fsdp *_swig_go_0, _gostring_ _swig_go_1, shardrec_mlp *_swig_go_2, long long _swig_go_3, int *_swig_go_4) {
+  shardrec_fsdp *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_mlp *arg3 = 0 ;
+  int64_t arg4 ;
+  int32_t *arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_fsdp *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_mlp *)_swig_go_2;
+  arg4 = (int64_t)_swig_go_3;
+  arg5 = (int32_t *)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_fsdp_add_mlp(arg1,(char const *)arg2,arg3,arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_fsdp_set_optimizer_capi(shardrec_fsdp *_swig_go_0, shardrec_options *_swig_go_1) {
   shardrec_fsdp *arg1 = 0 ;
   shardrec_options *arg2 = 0 ;

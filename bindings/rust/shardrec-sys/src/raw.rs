@@ -2581,6 +2581,22 @@ extern "C" {
     /// with the same elements, row-major. name: UTF-8, not empty, unique in the set. out_index: counts from 0 over all
     /// units; may be NULL. Not collective. Errors: as shardrec_fsdp_add_unit; NOT_FOUND (unit). Since 0.2.
     pub fn shardrec_fsdp_add_parameter(fsdp: *mut shardrec_fsdp, unit: i32, name: *const c_char, rows: i64, columns: i64, out_index: *mut i32) -> shardrec_status;
+    /// Adds the layers of a stack as units: a unit is the next layers of it until they have unit_elements elements
+    /// (1: each layer with parameters), named "\<name\>.layer.0" or "\<name\>.layer.0-2", with parameters
+    /// "\<name\>.layer.0.weight" and so on. commit gives them the values that the stack of rank 0 has; from then on they are
+    /// the set's, and the stack's own memory is given back: views of it read zeros. shardrec_mlp_forward unshards,
+    /// computes and reshards one unit after the other, and shardrec_mlp_backward unshards them in reverse and marks them
+    /// ready. Both are calls of a step of the set, between begin and end, under its thread rule, with errors of unshard,
+    /// wait_unshard, reshard, gradient and mark_ready too; a second backward in a step with sync is INVALID_STATE.
+    /// Gradients have the bits that the stack has in a shardrec_ddp. INVALID_STATE are shardrec_mlp_parameter, _state,
+    /// _zero_gradients, _step and LEARNING_RATE of _set_f64: use shard, full, set_full, zero_gradients, step and
+    /// set_learning_rate of the set, whose steps shardrec_mlp_info does not count. The set keeps the stack; when the set
+    /// is destroyed, forward and backward are CLOSED. In a checkpoint (shardrec_checkpoint_add_mlp) it is a whole stack,
+    /// with the set's optimizer. out_first: the index of its first parameter; may be NULL. Not collective.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT; INVALID_STATE (after commit; no parameter in the stack; it
+    /// is in a set already); UNSUPPORTED (a stack on a device, in 16 bits, or with ACCUMULATE_GRADIENTS;
+    /// FSDP_PARAMETER_DTYPE that is not FLOAT32); OUT_OF_MEMORY. Since 0.2.
+    pub fn shardrec_fsdp_add_mlp(fsdp: *mut shardrec_fsdp, name: *const c_char, mlp: *mut shardrec_mlp, unit_elements: i64, out_first: *mut i32) -> shardrec_status;
     /// Gives the set an optimizer, as shardrec_ddp_set_optimizer; its states are sharded as the parameters are.
     /// Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// UNSUPPORTED. Since 0.2.
@@ -2624,7 +2640,7 @@ extern "C" {
     /// it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
     /// for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
-    /// step; the unit was not unsharded in it; it is marked ready; MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's; MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_gradient(fsdp: *mut shardrec_fsdp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that the
     /// head of this file says. Gradients that nothing was added to are zeros. May wait as shardrec_fsdp_gradient and
@@ -2795,7 +2811,8 @@ extern "C" {
     /// Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
     /// layer is added; each may be NULL. Write through them to set values. Of a stack on a device they are
     /// there (shardrec_tensor_copy reads and writes them from the host), and the call returns when the device
-    /// does nothing with them any more. To train data-parallel: shardrec_ddp_add_mlp.
+    /// does nothing with them any more. To train data-parallel: shardrec_ddp_add_mlp, or
+    /// shardrec_fsdp_add_mlp, where a rank keeps a part.
     /// Errors: as shardrec_mlp_info; NOT_FOUND. Since 0.1.
     pub fn shardrec_mlp_parameter(mlp: *mut shardrec_mlp, index: i32, out_parameter: *mut shardrec_tensor, out_gradient: *mut shardrec_tensor) -> shardrec_status;
     /// A view of an optimizer state of parameter `index`, shaped as it; valid as shardrec_mlp_parameter's.

@@ -1495,6 +1495,28 @@ impl Fsdp {
         Ok(out_index)
     }
 
+    /// Adds the layers of a stack as units: a unit is the next layers of it until they have unit_elements elements
+    /// (1: each layer with parameters), named "\<name\>.layer.0" or "\<name\>.layer.0-2", with parameters
+    /// "\<name\>.layer.0.weight" and so on. commit gives them the values that the stack of rank 0 has; from then on they are
+    /// the set's, and the stack's own memory is given back: views of it read zeros. [`Mlp::forward`](crate::Mlp::forward) unshards,
+    /// computes and reshards one unit after the other, and [`MlpPass::backward`](crate::MlpPass::backward) unshards them in reverse and marks them
+    /// ready. Both are calls of a step of the set, between begin and end, under its thread rule, with errors of unshard,
+    /// wait_unshard, reshard, gradient and mark_ready too; a second backward in a step with sync is INVALID_STATE.
+    /// Gradients have the bits that the stack has in a shardrec_ddp. INVALID_STATE are [`Mlp::parameter`](crate::Mlp::parameter), _state,
+    /// _zero_gradients, _step and LEARNING_RATE of _set_f64: use shard, full, set_full, zero_gradients, step and
+    /// set_learning_rate of the set, whose steps [`Mlp::info`](crate::Mlp::info) does not count. The set keeps the stack; when the set
+    /// is destroyed, forward and backward are CLOSED. In a checkpoint ([`Checkpoint::add_mlp`](crate::Checkpoint::add_mlp)) it is a whole stack,
+    /// with the set's optimizer. out_first: the index of its first parameter. Not collective.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT; INVALID_STATE (after commit; no parameter in the stack; it
+    /// is in a set already); UNSUPPORTED (a stack on a device, in 16 bits, or with ACCUMULATE_GRADIENTS;
+    /// FSDP_PARAMETER_DTYPE that is not FLOAT32); OUT_OF_MEMORY. Since 0.2.
+    pub fn add_mlp(&mut self, name: &str, mlp: &Mlp, unit_elements: i64) -> Result<i32> {
+        let name = c_text(name)?;
+        let mut out_first = 0i32;
+        check(unsafe { sys::shardrec_fsdp_add_mlp(self.0, name.as_ptr(), mlp.0, unit_elements, &mut out_first) })?;
+        Ok(out_first)
+    }
+
     /// Gives the set an optimizer, as [`Ddp::set_optimizer`](crate::Ddp::set_optimizer); its states are sharded as the parameters are.
     /// Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// UNSUPPORTED. Since 0.2.

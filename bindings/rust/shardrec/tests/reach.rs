@@ -338,6 +338,31 @@ fn sharded_parameters() {
     .unwrap();
 }
 
+#[test]
+fn sharded_stack() {
+    run(2, |comm: &Comm| -> Result<()> {
+        let mut fsdp = Fsdp::new(comm, None, None)?;
+        let mut mlp = Mlp::new(2, None)?;
+        mlp.add_linear(1, Activation::None)?;
+        mlp.set_parameter(0, &[1.0, 2.0])?;
+        assert_eq!(fsdp.add_mlp("net", &mlp, 1)?, 0);
+        fsdp.set_optimizer(Some(&OptimizerOptions::new().optimizer(Optimizer::Sgd).learning_rate(1)))?;
+        fsdp.commit()?;
+        let (mut out, mut weight) = ([0f32], [0f32; 2]);
+        fsdp.begin(true)?;
+        let pass = mlp.forward(View::matrix(&[3f32, 4.0], 1, 2), ViewMut::matrix(&mut out, 1, 1))?;
+        pass.backward(View::matrix(&[1f32], 1, 1), None)?;
+        fsdp.end()?;
+        fsdp.wait()?;
+        fsdp.step()?;
+        fsdp.full(0, 0, ViewMut::vector(&mut weight))?;
+        assert_eq!(weight, [-2.0, -2.0]);
+        assert_eq!(kind(mlp.parameter(0)), Some(ErrorKind::InvalidState));
+        comm.shutdown()
+    })
+    .unwrap();
+}
+
 /// Without an optimizer they may be of other dtypes, beside a stack of layers, whose parameters are the stack's.
 #[test]
 fn own_parameters_of_every_dtype() {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "shardrec/cpp/comm.hpp"
+#include "shardrec/cpp/dense.hpp"
 #include "shardrec/cpp/options.hpp"
 #include "shardrec/cpp/tables.hpp"
 #include "shardrec/cpp/tensor.hpp"
@@ -42,6 +43,13 @@ class Fsdp : public detail::Handle<shardrec_fsdp, shardrec_fsdp_destroy> {
   }
   void set_optimizer(const Options &options = {}) {
     check(shardrec_fsdp_set_optimizer(get(), options.get()));
+  }
+  // Layers of a stack, as units of at least so many elements. Returns the index of its first parameter.
+  int32_t add(std::string_view name, Mlp &mlp, int64_t unit_elements = 1) {
+    int32_t first = 0;
+    check(shardrec_fsdp_add_mlp(get(), detail::c_text(name).c_str(), mlp.get(), unit_elements,
+                                &first));
+    return first;
   }
   void commit() { check(shardrec_fsdp_commit(get())); }
 

@@ -288,6 +288,24 @@ public final class ReachTest {
         checkpoint.commit(1, null);
       }
     }
+    try (Fsdp fsdp = new Fsdp(comm, null, null); Mlp mlp = new Mlp(2, null)) {
+      mlp.addLinear(1, Activation.NONE);
+      mlp.parameter(0).value().setFloats(new float[] {1, 2});
+      check(fsdp.addMlp("net", mlp, 1) == 0, "the first parameter");
+      fsdp.setOptimizer(new OptimizerOptions().optimizer(Optimizer.SGD).learningRate(1));
+      fsdp.commit();
+      FloatBuffer out = Tensor.floats(1);
+      fsdp.begin(true);
+      mlp.forward(Tensor.matrix(floats(3, 4), 1, 2), Tensor.matrix(out, 1, 1));
+      mlp.backward(Tensor.matrix(floats(1), 1, 1), null);
+      fsdp.end();
+      fsdp.await();
+      fsdp.step();
+      FloatBuffer weight = Tensor.floats(2);
+      fsdp.full(0, 0, Tensor.vector(weight));
+      check(weight.get(0) == -2 && weight.get(1) == -2, "a step of a stack");
+      fails(Status.INVALID_STATE, () -> mlp.parameter(0));
+    }
     comm.shutdown();
   }
 
