@@ -812,8 +812,8 @@ func (v DeviceWait) String() string {
 	return "DeviceWait(" + strconv.Itoa(int(v)) + ")"
 }
 
-// ReplicaSync is the C API's shardrec_replica_sync. Which rows of a collection on a mesh its syncs move
-// between replicas (REPLICA_SYNC).
+// ReplicaSync is the C API's shardrec_replica_sync. How the replicas of a collection on a mesh are kept
+// equal: which rows syncs move between them, or by what all of them are trained (REPLICA_SYNC; mesh.h).
 type ReplicaSync int32
 
 // Values of ReplicaSync.
@@ -823,6 +823,9 @@ const (
 	// ReplicaSyncTouched is SHARDREC_REPLICA_SYNC_TOUCHED: those that any replica has changed since the last
 	// sync.
 	ReplicaSyncTouched ReplicaSync = 1
+	// ReplicaSyncExact is SHARDREC_REPLICA_SYNC_EXACT: none: ids and gradients of all ranks train each replica.
+	// Since 0.2.
+	ReplicaSyncExact ReplicaSync = 2
 )
 
 // String is the value's name, as options take it where it is an option's: such as "full".
@@ -832,6 +835,8 @@ func (v ReplicaSync) String() string {
 		return "full"
 	case ReplicaSyncTouched:
 		return "touched"
+	case ReplicaSyncExact:
+		return "exact"
 	}
 	return "ReplicaSync(" + strconv.Itoa(int(v)) + ")"
 }
@@ -1191,7 +1196,7 @@ const (
 	OptionDeviceWait Option = 412
 	// OptionReplicaSync is SHARDREC_OPTION_REPLICA_SYNC: i64, [ReplicaSync]: which rows
 	// [Collection.SyncReplicas] and [Collection.SyncBegin] move. Default TOUCHED, for which a bit per row is
-	// kept where a mesh has several replicas; the same on all ranks. Since 0.2.
+	// kept where a mesh has several replicas. EXACT moves none; the same on all ranks. Since 0.2.
 	OptionReplicaSync Option = 413
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.

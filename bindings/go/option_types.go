@@ -383,7 +383,7 @@ func (o *CollectionOptions) DeviceWait(value DeviceWait) *CollectionOptions {
 
 // ReplicaSync sets REPLICA_SYNC: shardrec_replica_sync: which rows shardrec_collection_sync_replicas and
 // shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has
-// several replicas; the same on all ranks. Since 0.2.
+// several replicas. EXACT moves none; the same on all ranks. Since 0.2.
 func (o *CollectionOptions) ReplicaSync(value ReplicaSync) *CollectionOptions {
 	o.set(OptionReplicaSync, int64(value))
 	return o

@@ -64,6 +64,11 @@ class Backend {
   // those behind it did not take place.
   virtual void wait() = 0;
 
+  // Did updates of rows that were enqueued not take place, for want of memory or as the device failed, while others of the
+  // same step may have? Some call has thrown why. forget_lost(): all rows are written otherwise. The CPU loses none.
+  virtual bool has_lost() const { return false; }
+  virtual void forget_lost() {}
+
   // Operations so far take place, also if nothing else is called: they may wait in a list until then.
   virtual void submit() {}
   // A caller's stream (shardrec_lookup_set_stream): operations from now on take place behind what is in

@@ -61,8 +61,8 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator,
     if (options_.hierarchical.value_or(false) && groups.count > 1) {
       core::fail(
           SHARDREC_UNSUPPORTED,
-          "option HIERARCHICAL does not go with replicated tables on a mesh: partial sums of "
-          "their collections are not added up on nodes");
+          "option HIERARCHICAL does not go with replicated tables on a mesh, nor with REPLICA_SYNC "
+          "EXACT: partial sums of their collections are not added up on nodes");
     }
     if (groups.count > 1) options_.hierarchical = false;
     layout_ = std::make_unique<Layout>(model, plan, groups, rank, sums_on_nodes());
@@ -195,6 +195,13 @@ void Collection::require_no_backward() const {
 
 void Collection::require_whole() const {
   require_no_backward();
+  if (backend_->has_lost()) {
+    core::fail(
+        SHARDREC_INVALID_STATE,
+        "updates of this collection did not take place on its device, for want of memory or as"
+        " it failed, and its tables may have a part of a step: load a checkpoint before anything"
+        " else");
+  }
   if (!filled_in_part_) return;
   core::fail(SHARDREC_INVALID_STATE,
              "a load of this collection failed half-way, and its tables are filled in part: load a"

@@ -83,10 +83,12 @@ class Collection {
   // succeeds. For marks all rows have changed then.
   void set_filled_in_part(bool in_part) noexcept {
     filled_in_part_ = in_part;
+    if (!in_part) backend_->forget_lost();
     loads_ += in_part ? 1 : 0;
     if (in_part) changed_rows_.add_all_to_marks(shards_);
   }
-  bool filled_in_part() const noexcept { return filled_in_part_; }
+  // Or: the device has lost a part of a step.
+  bool filled_in_part() const { return filled_in_part_ || backend_->has_lost(); }
   // Those that have begun to fill the tables, the same number on all ranks.
   uint64_t loads() const noexcept { return loads_; }
   // A backward is under way on a thread of the library: nobody else reads or changes the tables.

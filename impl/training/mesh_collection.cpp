@@ -33,13 +33,15 @@ void require_room(const MeshRanks& own, const plan::Model& model, const plan::Pl
   comm::agree(own.ranks, own.operation, [&] { needs.check(); });
 }
 
-// The tables of all sharding groups, where some are replicated. What all ranks agree to refuse is every rank's error; any
+// The tables of all sharding groups, where some are replicated, or all are trained by all ranks. What all ranks agree to refuse is every rank's error; any
 // other error is of this rank alone, and ends the mesh, for the other ranks would wait for it.
 std::shared_ptr<embedding::Collection> make_of_all_groups(
     const MeshRanks& own, const plan::Model& model, const plan::Plan& plan,
     const embedding::CollectionOptions& options) {
   try {
-    return std::make_shared<embedding::Collection>(own.world, own.groups, model, plan, options);
+    embedding::ShardingGroups groups = own.groups;
+    groups.exact = options.replica_sync == SHARDREC_REPLICA_SYNC_EXACT;
+    return std::make_shared<embedding::Collection>(own.world, groups, model, plan, options);
   } catch (const comm::AgreedError&) {
     throw;
   } catch (...) {
@@ -88,7 +90,8 @@ std::shared_ptr<embedding::Collection> make_collection(
     }
     return values;
   });
-  if (mesh.groups.count > 1 && any_replicated(plan)) {
+  const bool exact = options.replica_sync == SHARDREC_REPLICA_SYNC_EXACT;
+  if (mesh.groups.count > 1 && (exact || any_replicated(plan))) {
     return make_of_all_groups(mesh, model, plan, options);
   }
   require_room(mesh, model, plan, options);

@@ -86,6 +86,7 @@ void ReplicaSync::average() {
   or_end(kAverage.name, [&] {
     prove_call_order(*collection_, kAverage);
     compare_settings(kAverage);
+    if (exact()) return;
     collection_->synchronize();
     means_->average(of_replicas_, kAverage);
   });
@@ -99,6 +100,7 @@ void ReplicaSync::begin() {
   or_end(kBegin.name, [&] {
     prove_call_order(*collection_, kBegin);
     compare_settings(kBegin);
+    if (exact()) return;
     if (overlapped_ == nullptr) connect_overlapped();
     collection_->synchronize();
     overlapped_->gather(of_replicas_, kBegin);
@@ -115,7 +117,7 @@ void ReplicaSync::begin() {
 
 void ReplicaSync::wait() {
   require_ready(kWait.name);
-  if (alone()) return;
+  if (alone() || exact()) return;
   if (overlapped_ == nullptr || !overlapped_->under_way()) {
     groups_.mesh().check_before(kWait.name);
     core::fail(SHARDREC_INVALID_STATE,

@@ -55,14 +55,17 @@ class ReplicaSync {
   // Number of this rank's replica.
   int replica() const noexcept { return groups_.replicas()->rank(); }
   // Have the replicas the same tables, as after average(), at the start and after a load? Always, where all tables are
-  // replicated.
+  // replicated, or all steps are those of all replicas.
   bool in_step() const {
-    return alone() || !collection_->layout().any_cut() || collection_->step() == step_in_common_;
+    return alone() || exact() || !collection_->layout().any_cut() ||
+           collection_->step() == step_in_common_;
   }
   void set_in_step() noexcept { step_in_common_ = collection_->step(); }
 
  private:
   bool alone() const noexcept { return groups_.replicas()->size() == 1; }
+  // Do gradients of all replicas train each of them? There is nothing to average then.
+  bool exact() const noexcept { return collection_->layout().groups().exact; }
   template <class Body>
   void or_end(const char* call, Body body);
   // Throws where a call cannot begin on this rank.

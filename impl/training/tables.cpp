@@ -95,9 +95,9 @@ bool Tables::writes_rows() const {
 
 std::string Tables::not_one_model() const {
   if (collection_->filled_in_part()) {
-    return "a load of this collection failed half-way, and its tables are filled in part: only a "
-           "load of"
-           " all tables with all their rows and states makes them whole";
+    return "a load of this collection, or a step on its device, failed half-way, and its tables are"
+           " filled in part: only a load of all tables with all their rows and states makes them"
+           " whole";
   }
   if (replicas_ != nullptr && !replicas_->in_step()) {
     return "the replicas of the collection have taken steps since they were last averaged, and "

@@ -43,6 +43,32 @@ Scratch* TrainOnMesh::data_ = nullptr;
 
 using Groups = std::vector<std::vector<int>>;
 
+TEST_F(TrainOnMesh, ExactReplicasTrainToTheBitsOfOneGroup) {
+  const std::vector<std::string> tables{"--sharding", "table_wise", "--optimizer", "lamb"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), tables.begin(), tables.end());
+    return train(more);
+  };
+  const Finished whole = with({"--save", data_->path("whole")});
+  const Finished exact =
+      with({"--sharding-group-size", "2", "--sync", "exact", "--save", data_->path("exact")});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  ASSERT_EQ(exact.exit_code, 0) << exact.err;
+  EXPECT_NE(exact.out.find(", all ranks train every replica in each step\n"), std::string::npos)
+      << exact.out;
+  EXPECT_EQ(exact.json().at("test_auc"), whole.json().at("test_auc"));
+  EXPECT_EQ(exact.json().at("first_losses"), whole.json().at("first_losses"));
+  const Finished diff = run({"inspect", data_->path("whole"), "--diff", data_->path("exact")});
+  EXPECT_NE(diff.out.find("\n1 differences; "), std::string::npos) << diff.out << diff.err;
+  EXPECT_NE(diff.out.find("settings"), std::string::npos) << diff.out;
+
+  const Finished overlapped =
+      with({"--sharding-group-size", "2", "--sync", "exact", "--sync-overlap"});
+  EXPECT_EQ(overlapped.exit_code, 1);
+  EXPECT_NE(overlapped.err.find("--sync-overlap does not go with --sync exact"), std::string::npos)
+      << overlapped.err;
+}
+
 TEST_F(TrainOnMesh, ShowsTheRanksOfBothKindsOfGroups) {
   const Finished sync = train({"--sharding-group-size", "2", "--sync-every", "8"});
   ASSERT_EQ(sync.exit_code, 0) << sync.err;

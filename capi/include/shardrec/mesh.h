@@ -11,6 +11,12 @@
  * REPLICATION) and, where it is CUSTOM, a divisor W / S times as large. With such a table, the sharding groups take
  * each step together: all calls of the collection and of its lookups that are collective are so over the whole mesh.
  *
+ * The option REPLICA_SYNC EXACT does the same for all tables: ids and gradients of all W ranks go to all replicas, each
+ * of which looks up for its own ranks only. Tables, states and outputs have the bits of one group of W ranks with the
+ * same batches, for each optimizer, and replicas are equal after each step: R times the bytes of ids and gradients, and no
+ * averages. The sharding groups take each step together then, gradients are divided as replicated tables' are, and rows
+ * that a rank writes are written in all replicas.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_MESH_H
 #define SHARDREC_MESH_H

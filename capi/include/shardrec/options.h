@@ -177,10 +177,12 @@ typedef enum shardrec_device_wait {
   SHARDREC_DEVICE_WAIT_FORCE_32 = 0x7fffffff
 } shardrec_device_wait;
 
-/* Which rows of a collection on a mesh its syncs move between replicas (REPLICA_SYNC). */
+/* How the replicas of a collection on a mesh are kept equal: which rows syncs move between them, or by what all of
+ * them are trained (REPLICA_SYNC; mesh.h). */
 typedef enum shardrec_replica_sync {
   SHARDREC_REPLICA_SYNC_FULL = 0,    /* all rows of all tables */
   SHARDREC_REPLICA_SYNC_TOUCHED = 1, /* those that any replica has changed since the last sync */
+  SHARDREC_REPLICA_SYNC_EXACT = 2, /* none: ids and gradients of all ranks train each replica. Since 0.2 */
   SHARDREC_REPLICA_SYNC_FORCE_32 = 0x7fffffff
 } shardrec_replica_sync;
 
@@ -368,7 +370,8 @@ typedef enum shardrec_option {
                                          shardrec_collection_sync_replicas and
                                          shardrec_collection_sync_begin move. Default TOUCHED, for
                                          which a bit per row is kept where a mesh has several
-                                         replicas; the same on all ranks. Since 0.2 */
+                                         replicas. EXACT moves none; the same on
+                                         all ranks. Since 0.2 */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

@@ -102,8 +102,9 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
   command
       ->add_option("--sync", o.sync,
                    "Rows that are averaged: touched (those that a copy has changed since) or full "
-                   "(all)")
-      ->check(CLI::IsMember({"touched", "full"}))
+                   "(all); or exact: none, for ids and gradients of all ranks train every copy in "
+                   "each step, as without groups")
+      ->check(CLI::IsMember({"touched", "full", "exact"}))
       ->needs(group)
       ->capture_default_str();
   command

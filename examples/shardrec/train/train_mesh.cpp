@@ -15,7 +15,8 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return out;
 }
 
-// What becomes of the copies of tables: those that are cut are averaged, those that are replicated are equal already.
+// What becomes of the copies of tables: those that are cut are averaged, unless all ranks train them, those that are
+// replicated are equal already.
 std::string training_text(const TrainOptions& options, const Model& model, const Plan& plan) {
   const int32_t tables = model.info().tables;
   int32_t replicated = 0;
@@ -23,6 +24,7 @@ std::string training_text(const TrainOptions& options, const Model& model, const
     if (plan.box_count(table) == 0) ++replicated;
   }
   std::string out;
+  if (options.sync == "exact") return ", all ranks train every replica in each step";
   if (replicated < tables) {
     out += ", replicas averaged every " +
            (options.sync_every == 1 ? "step" : std::to_string(options.sync_every) + " steps") +

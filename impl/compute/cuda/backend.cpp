@@ -61,6 +61,8 @@ class DeviceBackend final : public Backend {
     if (clock_.has_value()) clock_->read();
   }
   void submit() override { stream_->submit(); }
+  bool has_lost() const override { return stream_->has_lost(); }
+  void forget_lost() override { stream_->forget_lost(); }
   void follow_caller(int64_t stream) override { caller_order_.follow(stream, *stream_); }
   void hold_up_caller(int64_t stream) override { caller_order_.hold_up(stream, *stream_); }
   OperationClock* time_operations(std::span<std::atomic<int64_t>> nanoseconds) override {

@@ -57,8 +57,10 @@ void Backward::begin() {
 
 Divisors Backward::divisors(const InputExchange& input) const {
   const Layout& layout = context_.layout;
+  const Divisor of_all = divisor(input, layout.ranks(), input.inbox().global_batch());
+  if (layout.groups().exact) return {.cut = of_all, .replicated = of_all};
   return {.cut = divisor(input, layout.groups().size, input.inbox().group_batch()),
-          .replicated = divisor(input, layout.ranks(), input.inbox().global_batch())};
+          .replicated = of_all};
 }
 
 Divisor Backward::divisor(const InputExchange& input, int ranks, int64_t samples) const {

@@ -1,5 +1,5 @@
 // What gradients are divided by (option GRADIENT_DIVISOR): those of cut tables by what follows from their sharding group,
-// those of replicated ones by what follows from all ranks.
+// those of replicated ones, and of exact groups, by what follows from all ranks.
 #pragma once
 
 #include "embedding/tables/layout.h"

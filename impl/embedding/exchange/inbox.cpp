@@ -38,8 +38,8 @@ Inbox::Inbox(const Layout& layout, comm::BodyCarrier& bodies, StepScratch& scrat
       next_sample_(per_source_),
       ids_memory_(bodies.backend().memory()) {
   for (const Block& block : layout.blocks_of(layout.rank())) {
-    const bool replicated = layout.parts()[static_cast<size_t>(block.part)].replicated;
-    of_group_.push_back(replicated ? 0 : 1);
+    const Part& part = layout.parts()[static_cast<size_t>(block.part)];
+    of_group_.push_back(layout.takes_from_all(part) ? 0 : 1);
   }
 }
 

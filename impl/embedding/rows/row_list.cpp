@@ -26,7 +26,8 @@ class Targets {
         table_(layout.table(list.table)),
         values_(values),
         way_(way),
-        receivers_(table_.replicated ? table_.parts : layout.answering(list.table)),
+        receivers_(table_.replicated || layout.groups().exact ? table_.parts
+                                                              : layout.answering(list.table)),
         of_part_(layout.parts().size(), -1) {
     for (const int32_t p : receivers_) {
       if (!concerned(p)) continue;
@@ -86,8 +87,8 @@ class Targets {
   const TableLayout& table_;
   Values values_;
   RowsWay way_;
-  PartRange receivers_;           // of a cut table, those of the own sharding group
-  std::vector<int32_t> parts_;    // concerned ones
+  PartRange receivers_;         // of a cut table, those of the own sharding group, or of exact ones
+  std::vector<int32_t> parts_;  // concerned ones
   std::vector<int32_t> of_part_;  // number among them by part of the layout; -1: not concerned
   std::vector<std::vector<int64_t>> positions_;
 };

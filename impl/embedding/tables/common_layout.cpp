@@ -60,7 +60,7 @@ CommonLayout::CommonLayout(const plan::Model& model, const plan::Plan& plan,
     first_block_of_.push_back(first_block_of_.back() + blocks.size());
   }
   for (const TableLayout& table : tables_) {
-    if (table.replicated ? table.own_ids_only() : groups.count > 1) continue;
+    if (table.replicated ? table.own_ids_only() : groups.count > 1 && !groups.exact) continue;
     for (size_t k = 0; k < table.features.size(); ++k) {
       routes_[static_cast<size_t>(table.features[k])] = route_to(table.parts, table, k);
     }
@@ -155,10 +155,10 @@ void CommonLayout::build_routing(TableLayout& layout, int32_t table) {
   std::sort(routing.cuts.begin(), routing.cuts.end());
   routing.cuts.erase(std::unique(routing.cuts.begin(), routing.cuts.end()), routing.cuts.end());
 
-  // Of own ids, the own replica is the only receiver; of cut tables, parts of the own group are, which are as those of any.
-  const size_t receivers = layout.own_ids_only() ? 1
-                           : layout.replicated   ? layout.parts.size()
-                                                 : layout.parts_of_group(0, groups_).size();
+  // Of own ids, the own replica is the only receiver; of cut tables, parts of the own group are, which are as those of any,
+  // or those of all groups.
+  const size_t receivers = layout.receivers_of_first_group(groups_).size();
+  const int32_t copies = groups_.exact ? groups_.count : 1;  // of a cut table among them
   routing.first_target.push_back(0);
   for (size_t i = 0; i < routing.intervals(); ++i) {
     for (size_t k = 0; k < receivers; ++k) {
@@ -168,7 +168,7 @@ void CommonLayout::build_routing(TableLayout& layout, int32_t table) {
       }
     }
     routing.first_target.push_back(static_cast<int32_t>(routing.targets.size()));
-    if (!layout.replicated && routing.first_target[i + 1] - routing.first_target[i] > 1) {
+    if (!layout.replicated && routing.first_target[i + 1] - routing.first_target[i] > copies) {
       layout.cut_by_columns = true;
     }
   }

@@ -131,6 +131,11 @@ struct TableLayout {
     const int32_t each = parts.count / groups.count;
     return {parts.first + group * each, each};
   }
+  // Where ids may go to, of a rank of the first group.
+  PartRange receivers_of_first_group(const ShardingGroups& groups) const {
+    if (own_ids_only()) return {parts.first, 1};
+    return replicated || groups.exact ? parts : parts_of_group(0, groups);
+  }
   // Do ranks look up their own ids only, in their own replica?
   bool own_ids_only() const { return replicated && replication != SHARDREC_REPLICATION_SAMPLES; }
   bool cut_by_columns = false;  // some row has more than one column owner

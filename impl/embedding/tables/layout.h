@@ -39,7 +39,7 @@ class Layout {
   bool any_cut() const;
   // The parts that this rank's ids may go to.
   PartRange receivers(int32_t number) const {
-    if (!table(number).replicated) return own_group(number);
+    if (!table(number).replicated && !groups().exact) return own_group(number);
     return table(number).own_ids_only() ? own_part(number) : table(number).parts;
   }
   // Those that send this rank partial sums.
@@ -68,10 +68,12 @@ class Layout {
   bool answers(const Part& part, int source) const {
     return part.replicated ? part.owner == source : same_group(part.owner, source);
   }
+  // Is a part trained by the batches of all ranks?
+  bool takes_from_all(const Part& part) const { return part.replicated || groups().exact; }
   // Is what a part's rows get of `source` counted among that of the part's ranks? Of a cut table that of the owner's sharding
-  // group is, of a replicated one that of all ranks.
+  // group is, of a replicated one, and in exact groups, that of all ranks.
   bool takes_from(const Part& part, int source) const {
-    return part.replicated || same_group(part.owner, source);
+    return takes_from_all(part) || same_group(part.owner, source);
   }
   bool same_group(int rank, int other) const {
     return groups().group_of(rank) == groups().group_of(other);

@@ -1,7 +1,8 @@
 // How the ranks of a collection are numbered in sharding groups. A plan speaks of the ranks of one group; every group holds
-// all of the cut tables, and trains them on the batches of its own ranks. A collection off a mesh is one group; so is each
-// replica on a mesh whose tables are all cut. Where tables of a mesh are replicated, a collection is of all its groups: what
-// concerns those tables goes to every rank of the mesh, what concerns cut ones stays in the group.
+// all of the cut tables, and trains them on the batches of its own ranks, or, where they are exact, of all ranks. A collection off a mesh is one group; so is each
+// replica on a mesh whose tables are all cut. Where tables of a mesh are replicated, or groups are exact, a collection is of
+// all its groups: what concerns replicated tables goes to every rank of the mesh, what concerns cut ones stays in the group,
+// but for ids and gradients where they are exact.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@ struct ShardingGroups {
   int count = 1;
   int size = 1;              // ranks of each
   bool interleaved = false;  // are the ranks of a group count apart, and not neighbours?
+  bool exact = false;        // do ids and gradients of cut tables go to the owners in all groups?
 
   int ranks() const { return count * size; }
   int group_of(int rank) const { return interleaved ? rank % count : rank / size; }

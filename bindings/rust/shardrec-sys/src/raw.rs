@@ -358,7 +358,8 @@ pub const SHARDREC_DEVICE_WAIT_SLEEP: shardrec_device_wait = shardrec_device_wai
 pub const SHARDREC_DEVICE_WAIT_SPIN: shardrec_device_wait = shardrec_device_wait(1);
 const _: () = assert!(core::mem::size_of::<shardrec_device_wait>() == 4);
 
-/// Which rows of a collection on a mesh its syncs move between replicas (REPLICA_SYNC).
+/// How the replicas of a collection on a mesh are kept equal: which rows syncs move between them, or by what all of
+/// them are trained (REPLICA_SYNC; mesh.h).
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_replica_sync(pub u32);
@@ -366,6 +367,8 @@ pub struct shardrec_replica_sync(pub u32);
 pub const SHARDREC_REPLICA_SYNC_FULL: shardrec_replica_sync = shardrec_replica_sync(0);
 /// those that any replica has changed since the last sync
 pub const SHARDREC_REPLICA_SYNC_TOUCHED: shardrec_replica_sync = shardrec_replica_sync(1);
+/// none: ids and gradients of all ranks train each replica. Since 0.2
+pub const SHARDREC_REPLICA_SYNC_EXACT: shardrec_replica_sync = shardrec_replica_sync(2);
 const _: () = assert!(core::mem::size_of::<shardrec_replica_sync>() == 4);
 
 /// In what number format a stack of layers multiplies matrices (PRECISION); layers.h has the arithmetic.
@@ -544,7 +547,7 @@ pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
 /// i64, shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2
 pub const SHARDREC_OPTION_DEVICE_WAIT: shardrec_option = shardrec_option(412);
-/// i64, shardrec_replica_sync: which rows shardrec_collection_sync_replicas and shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas; the same on all ranks. Since 0.2
+/// i64, shardrec_replica_sync: which rows shardrec_collection_sync_replicas and shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas. EXACT moves none; the same on all ranks. Since 0.2
 pub const SHARDREC_OPTION_REPLICA_SYNC: shardrec_option = shardrec_option(413);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
@@ -2085,12 +2088,12 @@ extern "C" {
     /// mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
     /// and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
-    /// the whole mesh. Where the plan replicates a table, all of these are collective over the whole mesh, lookups are as many
-    /// on all of its ranks and made in the same order, LOOKUPS, too, is the same on all of them, and HIERARCHICAL 1 is
-    /// UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
-    /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions,
-    /// NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming
-    /// rank and option.
+    /// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT, all of these are collective over
+    /// the whole mesh, lookups are as many on all of its ranks and made in the same order, LOOKUPS, too, is the same on
+    /// all of them, and HIERARCHICAL 1 is UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh
+    /// refuse. Model, plan and the options that decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE,
+    /// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else
+    /// DISAGREEMENT on all of them, naming rank and option.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
     /// what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
     /// still take): more is OUT_OF_MEMORY. So is a thread that the system does not start, and memory of the
@@ -2140,7 +2143,8 @@ extern "C" {
     /// the collection is as before (set what differs and call again). Local SGD with averaging, as
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
     /// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
-    /// a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
+    /// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT steps and settings are compared, and
+    /// no row is averaged. Between shardrec_lookup_send_gradients and its
     /// backward it is INVALID_STATE on this rank, and nothing has changed. After any other error but a handle's this
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.

@@ -1017,7 +1017,8 @@ impl DeviceWait {
     }
 }
 
-/// Which rows of a collection on a mesh its syncs move between replicas (REPLICA_SYNC).
+/// How the replicas of a collection on a mesh are kept equal: which rows syncs move between them, or by what all of
+/// them are trained (REPLICA_SYNC; mesh.h).
 /// The C API's `shardrec_replica_sync`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -1026,6 +1027,8 @@ pub enum ReplicaSync {
     Full,
     /// `SHARDREC_REPLICA_SYNC_TOUCHED`: those that any replica has changed since the last sync.
     Touched,
+    /// `SHARDREC_REPLICA_SYNC_EXACT`: none: ids and gradients of all ranks train each replica. Since 0.2.
+    Exact,
 }
 
 impl ReplicaSync {
@@ -1039,6 +1042,7 @@ impl ReplicaSync {
         match self {
             ReplicaSync::Full => sys::SHARDREC_REPLICA_SYNC_FULL,
             ReplicaSync::Touched => sys::SHARDREC_REPLICA_SYNC_TOUCHED,
+            ReplicaSync::Exact => sys::SHARDREC_REPLICA_SYNC_EXACT,
         }
     }
 
@@ -1048,6 +1052,7 @@ impl ReplicaSync {
         match raw {
             sys::SHARDREC_REPLICA_SYNC_FULL => Some(ReplicaSync::Full),
             sys::SHARDREC_REPLICA_SYNC_TOUCHED => Some(ReplicaSync::Touched),
+            sys::SHARDREC_REPLICA_SYNC_EXACT => Some(ReplicaSync::Exact),
             _ => None,
         }
     }
@@ -1493,7 +1498,7 @@ pub enum OptionKey {
     DeviceWait,
     /// `SHARDREC_OPTION_REPLICA_SYNC`: i64, shardrec_replica_sync: which rows [`Collection::sync_replicas`](crate::Collection::sync_replicas) and
     /// [`Collection::sync_begin`](crate::Collection::sync_begin) move. Default TOUCHED, for which a bit per row is kept where a mesh has several
-    /// replicas; the same on all ranks. Since 0.2.
+    /// replicas. EXACT moves none; the same on all ranks. Since 0.2.
     ReplicaSync,
     /// `SHARDREC_OPTION_BORROW`: i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until
     /// backward has returned; default 0.

@@ -903,12 +903,12 @@ impl Collection {
     /// mesh: None on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
     /// and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
-    /// the whole mesh. Where the plan replicates a table, all of these are collective over the whole mesh, lookups are as many
-    /// on all of its ranks and made in the same order, LOOKUPS, too, is the same on all of them, and HIERARCHICAL 1 is
-    /// UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
-    /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the compressions,
-    /// NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else DISAGREEMENT on all of them, naming
-    /// rank and option.
+    /// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT, all of these are collective over
+    /// the whole mesh, lookups are as many on all of its ranks and made in the same order, LOOKUPS, too, is the same on
+    /// all of them, and HIERARCHICAL 1 is UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh
+    /// refuse. Model, plan and the options that decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE,
+    /// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else
+    /// DISAGREEMENT on all of them, naming rank and option.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
     /// what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
     /// still take): more is OUT_OF_MEMORY. So is a thread that the system does not start, and memory of the
@@ -974,7 +974,8 @@ impl Collection {
     /// the collection is as before (set what differs and call again). Local SGD with averaging, as
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
     /// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
-    /// a mesh, or with one replica, nothing happens. Between [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its
+    /// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT steps and settings are compared, and
+    /// no row is averaged. Between [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its
     /// backward it is INVALID_STATE on this rank, and nothing has changed. After any other error but a handle's this
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.

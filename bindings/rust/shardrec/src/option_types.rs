@@ -447,7 +447,7 @@ impl CollectionOptions {
 
     /// REPLICA_SYNC: shardrec_replica_sync: which rows shardrec_collection_sync_replicas and
     /// shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has several
-    /// replicas; the same on all ranks. Since 0.2.
+    /// replicas. EXACT moves none; the same on all ranks. Since 0.2.
     #[must_use]
     pub fn replica_sync(mut self, value: ReplicaSync) -> Self {
         self.0.set(OptionKey::ReplicaSync, Value::Integer(value.value()));

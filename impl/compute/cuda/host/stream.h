@@ -49,6 +49,9 @@ class Stream {
   void submit();
   // Returns when all that was enqueued is over. How it waits is the program's affair (cudaSetDeviceFlags()).
   void wait();
+  // Did updates of rows not take place for an error that was thrown? forget_lost(): the rows are written otherwise.
+  bool has_lost() const noexcept { return table().lost(handle(), 0) != 0; }
+  void forget_lost() noexcept { table().lost(handle(), 1); }
   // Memory of devices, and pinned memory (memory.h), which stays as it is until the copy is over.
   void copy(void* to, const void* from, size_t bytes);
   // The same where the host's memory is kept as it is until an event that is recorded behind it is over.

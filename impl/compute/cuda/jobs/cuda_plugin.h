@@ -119,6 +119,9 @@ typedef struct shardrec_cuda_table {
   void (*destroy_stream)(shardrec_cuda_stream *stream);         // what it holds takes place still
   shardrec_cuda_error (*submit)(shardrec_cuda_stream *stream);  // operations (below) begin
   shardrec_cuda_error (*wait_for_stream)(shardrec_cuda_stream *stream);
+  // 1: updates of rows that were enqueued did not take place, for an error that some call has returned, since this was
+  // last asked with forget 1. Any thread.
+  int32_t (*lost)(shardrec_cuda_stream *stream, int32_t forget);
 
   // spins: a host that waits for the event keeps asking, 0: it sleeps.
   shardrec_cuda_error (*create_event)(int32_t device, int32_t spins, shardrec_cuda_event **out);

@@ -11,6 +11,7 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -59,6 +60,14 @@ class CommandList {
     const cudaError_t untold = std::exchange(untold_, cudaSuccess);
     return submitted != cudaSuccess ? submitted : untold;
   }
+  // What is added next is a part of a change that is of no use without its other parts.
+  void note_change() {
+    const std::lock_guard lock(mutex_);
+    changes_ = true;
+  }
+  // Did commands of such a change not take place, whatever the reason? Any thread. forget: not any more.
+  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  void forget_lost() { lost_.store(false, std::memory_order_relaxed); }
   // The same for who tells nobody: the next submit() does.
   void submit_untold() {
     const std::lock_guard lock(mutex_);
@@ -110,6 +119,8 @@ class CommandList {
       cudaGetLastError();
       error = graphs_.run(list_, stream_);
     }
+    if (error != cudaSuccess && changes_) lost_.store(true, std::memory_order_relaxed);
+    changes_ = false;
     list_.words.clear();
     list_.count = 0;
     return error;
@@ -154,6 +165,8 @@ class CommandList {
   Commands list_;
   CommandGraphs graphs_;
   cudaError_t untold_ = cudaSuccess;
+  bool changes_ = false;  // the list has a part of a change
+  std::atomic<bool> lost_ = false;
 };
 
 }  // namespace shardrec::compute::cuda

@@ -128,6 +128,12 @@ shardrec_cuda_error wait_for_stream(shardrec_cuda_stream* stream) {
   return waited(cudaStreamSynchronize(stream->commands.stream()));
 }
 
+int32_t lost(shardrec_cuda_stream* stream, int32_t forget) {
+  const int32_t were = stream->commands.lost() ? 1 : 0;
+  if (forget != 0) stream->commands.forget_lost();
+  return were;
+}
+
 shardrec_cuda_error make_event(int32_t device, unsigned flags, shardrec_cuda_event** out) {
   *out = nullptr;
   const CurrentDevice current(device);
@@ -276,6 +282,7 @@ void add_runtime(shardrec_cuda_table& table) {
   table.create_stream = create_stream;
   table.destroy_stream = destroy_stream;
   table.submit = submit;
+  table.lost = lost;
   table.wait_for_stream = wait_for_stream;
   table.create_event = create_event;
   table.destroy_event = destroy_event;

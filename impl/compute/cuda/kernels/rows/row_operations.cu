@@ -89,6 +89,7 @@ shardrec_cuda_error work_on_rows(shardrec_cuda_stream* stream, const shardrec_cu
   const CurrentDevice device(stream->device);
   if (device.error() != cudaSuccess) return device.error();
   const RowKernel kernel = kernel_of(*kind);
+  if (kind->operation == SHARDREC_CUDA_ROW_UPDATE) stream->commands.note_change();
   return launch(kernel.function, blocks, kernel.shared_bytes, stream->commands, jobs, first_block,
                 count);
 }
