@@ -367,6 +367,7 @@ int64_t Objects::number(const char* name) const {
   static const std::map<std::string, int64_t, std::less<>> others = {
       {"shardrec_collection_changed_rows.mark", 1},
       {"shardrec_collection_release_mark.mark", 1},
+      {"shardrec_fsdp_add_mlp.unit_elements", 1},
       {"shardrec_interaction_create.dim", 1},
       {"shardrec_local_create.ranks", 1},
       {"shardrec_local_create.ranks_per_node", 1},

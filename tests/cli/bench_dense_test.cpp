@@ -48,6 +48,27 @@ TEST(BenchDense, PrintsOneLineOfJson) {
   EXPECT_GT(json.at("cpu_over_wall"), 0);
 }
 
+TEST(BenchDense, ShardedLayersTrainAsThoseOfDdp) {
+  const double whole = loss_of({"--ranks", "3"});
+  for (const std::string strategy : {"full_shard", "shard_grad_op", "no_shard"}) {
+    EXPECT_EQ(loss_of({"--ranks", "3", "--dense", "fsdp", "--fsdp-strategy", strategy}), whole)
+        << strategy;
+  }
+  EXPECT_EQ(loss_of({"--ranks", "3", "--dense", "fsdp", "--fsdp-prefetch", "0"}), whole);
+  const Finished result = run(dense({"--dense", "fsdp", "--seconds", "0.05"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json().at("dense"), "fsdp");
+  EXPECT_EQ(result.json().at("fsdp_strategy"), "full_shard");
+  EXPECT_EQ(result.json().at("fsdp_prefetch"), 1);
+  for (const std::vector<std::string>& refused :
+       {std::vector<std::string>{"--dense", "fsdp", "--overlap", "0"},
+        std::vector<std::string>{"--dense", "fsdp", "--precision", "bfloat16"}}) {
+    const Finished refusal = run(dense(refused));
+    EXPECT_EQ(refusal.exit_code, 1);
+    EXPECT_NE(refusal.err.find("--dense fsdp"), std::string::npos) << refusal.err;
+  }
+}
+
 TEST(BenchDense, ServesRoundsOfSteps) {
   const Finished result = run(dense({"--ranks", "2", "--serve"}), "3\n1\n");
   ASSERT_EQ(result.exit_code, 0) << result.err;

@@ -45,7 +45,11 @@ class SumsOnDevice : public OnDevice {
       const int64_t first = tile * sums.tile_rows;
       sum_tile(tile, first, std::min(sums.tile_rows, shape.rows - first));
     }
-    add_up({.parts = parts.data, .count = parts.rows, .size = parts.cols, .target = target.data},
+    add_up({.parts = parts.data,
+            .count = parts.rows,
+            .size = parts.cols,
+            .stride = parts.cols,
+            .target = target.data},
            {.accumulate = sums.accumulate}, threads_);
   }
 

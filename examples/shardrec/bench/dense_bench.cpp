@@ -44,8 +44,21 @@ void print(Comm& comm, int rank, const DenseBenchOptions& options, const DenseRa
   result.print(dense_report(options, layers.parameters(), ranks));
 }
 
+void check(const DenseBenchOptions& options) {
+  if (options.dense != "fsdp") return;
+  if (options.precision != "float32" || options.device != "cpu") {
+    throw UserError(
+        "--dense fsdp has layers on the CPU, in float32; --device and --precision do not "
+        "go with it.");
+  }
+  if (!options.overlap || options.ddp_thread) {
+    throw UserError("--overlap 0 and --ddp-thread are of DDP; they do not go with --dense fsdp.");
+  }
+}
+
 int bench_dense(DenseBenchOptions options) {
   options.widths = parse_layers(options.layers);
+  check(options);
   if (options.threads == 0) options.threads = bench_threads(options.ranks);
   const RankGroup group = group_of(options);
   options.layers_on = TablesOn(options.device);
@@ -79,8 +92,8 @@ DenseBench add_dense_bench(CLI::App& bench) {
   DenseBenchOptions& o = *options;
   CLI::App* command = bench.add_subcommand(
       "dense",
-      "A stack of layers trained data-parallel (DDP): forward, loss, backward, the mean of the "
-      "gradients over the ranks, update.");
+      "A stack of layers trained data-parallel (DDP, or FSDP: each rank keeps a part of each "
+      "layer): forward, loss, backward, the mean of the gradients over the ranks, update.");
   command
       ->add_option("--layers", o.layers,
                    "Widths of the input and of each layer's output; a ReLU behind all but the last")
@@ -109,6 +122,23 @@ DenseBench add_dense_bench(CLI::App& bench) {
   add_device_option(command, o.device,
                     "Where the layers are: cpu, cuda:N, or cuda: the ranks of a machine take its "
                     "CUDA devices in turn");
+  CLI::Option* dense =
+      command
+          ->add_option("--dense", o.dense,
+                       "How ranks keep the layers: ddp (each has all of them) or "
+                       "fsdp (each has a part of every layer; on the CPU, in float32)")
+          ->check(CLI::IsMember({"ddp", "fsdp"}))
+          ->capture_default_str();
+  command->add_option("--fsdp-strategy", o.fsdp_strategy, "full_shard, shard_grad_op or no_shard")
+      ->check(CLI::IsMember({"full_shard", "shard_grad_op", "no_shard"}))
+      ->needs(dense)
+      ->capture_default_str();
+  command
+      ->add_option("--fsdp-prefetch", o.fsdp_prefetch,
+                   "Layers that are made whole ahead of the one that is computed")
+      ->check(CLI::Range(0, 8))
+      ->needs(dense)
+      ->capture_default_str();
   command
       ->add_option(
           "--overlap", o.overlap,

@@ -17,6 +17,9 @@ struct DenseBenchOptions {
   std::string optimizer = "sgd";
   double learning_rate = 1e-3;
   std::string precision = "float32";
+  std::string dense = "ddp";  // how ranks keep the layers
+  std::string fsdp_strategy = "full_shard";
+  int fsdp_prefetch = 1;
   bool overlap = true;  // gradients travel during the backward, else all of them after it
   std::optional<bool> ddp_thread;  // exchanges during the backward; none: the library chooses
   int threads = 0;                 // per rank; 0 before it is known: processors / ranks

@@ -28,10 +28,22 @@ Mlp make_layers(const DenseBenchOptions& options, int64_t device) {
   return layers;
 }
 
-Ddp make_ddp(const DenseBenchOptions& options, Comm& comm) {
+std::optional<Ddp> make_ddp(const DenseBenchOptions& options, Comm& comm) {
+  if (options.dense != "ddp") return std::nullopt;
   DdpOptions settings;
   if (options.ddp_thread) settings.thread(*options.ddp_thread);
   return Ddp(comm, settings);
+}
+
+std::optional<Fsdp> make_fsdp(const DenseBenchOptions& options, Comm& comm) {
+  if (options.dense != "fsdp") return std::nullopt;
+  Fsdp set(comm, FsdpOptions()
+                     .strategy(options.fsdp_strategy)
+                     .prefetch(options.fsdp_prefetch)
+                     .threads(options.threads));
+  set.set_optimizer(
+      OptimizerOptions().optimizer(options.optimizer).learning_rate(options.learning_rate));
+  return set;
 }
 
 }  // namespace
@@ -49,6 +61,7 @@ DenseRank::DenseRank(const DenseBenchOptions& options, Comm& comm, int rank)
       device_(options.layers_on.device_of(group_of(options), rank)),
       layers_(make_layers(options, device_)),
       ddp_(make_ddp(options, comm)),
+      fsdp_(make_fsdp(options, comm)),
       out_(static_cast<size_t>(size_ * outputs_)),
       gradient_(out_.size()) {
   add_parameters();
@@ -58,8 +71,12 @@ DenseRank::DenseRank(const DenseBenchOptions& options, Comm& comm, int rank)
 void DenseRank::add_parameters() {
   const int32_t count = layers_.info().parameters;
   for (int32_t i = 0; i < count; ++i) parameters_ += layers_.parameter(i).value.elements();
-  ddp_.add("stack", layers_);
-  ddp_.commit();
+  if (fsdp_) {
+    fsdp_->add("stack", layers_);
+    return fsdp_->commit();
+  }
+  ddp_->add("stack", layers_);
+  ddp_->commit();
 }
 
 // Inputs are normal; the targets are columns of them, which layers can learn.
@@ -110,23 +127,30 @@ DenseStep DenseRank::step(int64_t number) {
     times.parts[part++] = now - before;
     before = now;
   };
+  if (fsdp_) fsdp_->begin();
   layers_.forward(inputs, out);
   lap();
   compute_loss(batch.targets);
   lap();
-  if (overlap_) {
-    ddp_.begin();
-    layers_.backward(gradient);  // each layer's gradients travel while the next one is computed
-    lap();
-    ddp_.end();
-    ddp_.wait();
+  if (overlap_ && ddp_) ddp_->begin();
+  layers_.backward(gradient);  // each layer's gradients travel while the next one is computed
+  lap();
+  if (fsdp_) {
+    fsdp_->end();
+    fsdp_->wait();
+  } else if (overlap_) {
+    ddp_->end();
+    ddp_->wait();
   } else {
-    layers_.backward(gradient);
-    lap();
-    ddp_.all_reduce();
+    ddp_->all_reduce();
   }
   lap();
-  layers_.step();
+  if (fsdp_) {
+    fsdp_->step();
+    fsdp_->zero_gradients();
+  } else {
+    layers_.step();
+  }
   if (device_ >= 0) (void)layers_.parameter(0);  // waits for the device
   lap();
   times.cpu = bench_cpu() - cpu;

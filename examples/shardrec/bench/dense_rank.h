@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <shardrec/shardrec.hpp>
 #include <vector>
 
@@ -13,8 +14,8 @@
 
 namespace shardrec::cli {
 
-// The parts of a step, in this order; together they are the step. all_reduce: what of it the backward
-// has not hidden.
+// The parts of a step, in this order; together they are the step. all_reduce: what of the exchange of gradients the
+// backward has not hidden.
 inline constexpr std::array kDenseParts{"forward", "loss", "backward", "all_reduce", "update"};
 
 struct DenseStep {  // seconds
@@ -60,7 +61,8 @@ class DenseRank {
   bool overlap_;
   int64_t device_;  // as SHARDREC_OPTION_DEVICE has it
   Mlp layers_;
-  Ddp ddp_;
+  std::optional<Ddp> ddp_;    // either
+  std::optional<Fsdp> fsdp_;  // or
   int64_t parameters_ = 0;
   double loss_ = 0;
   std::deque<Batch> batches_;

@@ -74,6 +74,11 @@ std::string dense_report(const DenseBenchOptions& options, int64_t parameters,
   json["ranks"] = options.ranks;
   json["engine"] = options.engine;
   json["device"] = options.device;
+  json["dense"] = options.dense;
+  if (options.dense == "fsdp") {
+    json["fsdp_strategy"] = options.fsdp_strategy;
+    json["fsdp_prefetch"] = options.fsdp_prefetch;
+  }
   json["overlap"] = options.overlap;
   json["steps"] = ranks.front().steps.size();
   add_times(json, ranks);

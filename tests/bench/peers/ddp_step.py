@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A training step of a stack of layers in PyTorch's DistributedDataParallel: processes on Gloo, one thread each.
+"""A training step of a stack of layers in PyTorch's DistributedDataParallel, or sharded by its FSDP2 (fully_shard, each
+layer): processes on Gloo, one thread each.
 
 The step of `shardrec bench dense`: forward, mean squared error, backward with the mean of the gradients over the
 ranks, SGD. DistributedDataParallel exchanges gradients while the backward runs.
@@ -21,6 +22,7 @@ def arguments():
     p.add_argument("--layers", default="512-1024-1024-512-1", help="widths, as for shardrec bench dense")
     p.add_argument("--batch", type=int, default=128, help="samples of a step, of all ranks together")
     p.add_argument("--learning-rate", type=float, default=1e-3)
+    p.add_argument("--dense", choices=("ddp", "fsdp"), default="ddp")
     return p.parse_args()
 
 
@@ -31,10 +33,24 @@ def make_layers(widths):
     return torch.nn.Sequential(*layers[:-1])
 
 
+def make_model(a, widths):
+    layers = make_layers(widths)
+    if a.dense == "ddp":
+        return torch.nn.parallel.DistributedDataParallel(layers)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (a.ranks,))
+    for layer in layers:
+        if isinstance(layer, torch.nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    return fully_shard(layers, mesh=mesh)
+
+
 def make_step(a):
     torch.manual_seed(a.rank)
     widths = [int(width) for width in a.layers.split("-")]
-    model = torch.nn.parallel.DistributedDataParallel(make_layers(widths))
+    model = make_model(a, widths)
     optimizer = torch.optim.SGD(model.parameters(), lr=a.learning_rate)
     samples = a.batch * (a.rank + 1) // a.ranks - a.batch * a.rank // a.ranks
     batches = []

@@ -160,21 +160,24 @@ class Compare(CompareTest):
         self.assertEqual([f"bench lookup {theirs} --serve" for theirs in logs[0]], logs[1])
         self.assertIn("--optimizer adagrad --threads 2", logs[0][-1])
 
-    def test_layers_of_processes_beside_ddp(self):
+    def test_layers_of_processes_beside_ddp_and_fsdp(self):
         self.program("ddp_step.py", [26], {"parameters": 2100225})
         self.program("shardrec", [20], {"parameters": 2100225})
         result = self.compare("--only", "layers.*B=", "--quick", "--threads", "2", "--markdown")
         self.assertEqual(result.returncode, 1, "no time is saved by the overlap")
-        rows = [row for row in self.rows() if row["other"] == "PyTorch DDP"]
-        self.assertEqual([(row["ratio"], row["target"], row["met"]) for row in rows], 2 * [(1.3, 1.2, True)])
+        for other in ("PyTorch DDP", "PyTorch FSDP2"):
+            rows = [row for row in self.rows() if row["other"] == other]
+            self.assertEqual([(row["ratio"], row["target"], row["met"]) for row in rows], 2 * [(1.3, 1.2, True)])
         self.assertIn("| B=64 | B=256 | wanted |", result.stdout)
         words = (self.folder / "shardrec.log").read_text().splitlines()
         peer = (self.folder / "ddp_step.py.log").read_text().splitlines()
-        for number, (theirs, batch) in enumerate(zip(peer, (128, 512))):
-            self.assertEqual(theirs, f"--layers 512-1024-1024-512-1 --batch {batch} --ranks 2")
-            common = f"bench dense {theirs} --engine gloo --threads 1 --serve --overlap"
-            started = sorted(words[3 * number : 3 * number + 3])
-            self.assertEqual(started, [f"{common} {on}" for on in (0, 1, 1)])
+        for number, batch in enumerate((128, 512)):
+            theirs = f"--layers 512-1024-1024-512-1 --batch {batch} --ranks 2"
+            self.assertEqual(peer[2 * number : 2 * number + 2], [theirs, f"{theirs} --dense fsdp"])
+            common = f"bench dense {theirs} --engine gloo --threads 1 --serve"
+            started = sorted(words[4 * number : 4 * number + 4])
+            ours = ["--dense fsdp", "--overlap 0", "--overlap 1", "--overlap 1"]
+            self.assertEqual(started, [f"{common} {each}" for each in ours])
         overlap = [row for row in self.rows() if row["other"] == "ours, without"]
         self.assertEqual([(row["ratio"], row["target"]) for row in overlap], [(1, 1.18), (1, None)])
 

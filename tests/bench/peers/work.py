@@ -249,6 +249,9 @@ def dense_pairs():
         line, column, size = f"step over gloo, layers {LAYERS}", f"B={samples}", 3 * 4 * weights
         beside_ddp = Measure(line, column, "step_ms_median", 1.2)
         yield Pair([*ours, 1], ["ddp_step.py", *arguments], "PyTorch DDP", 2, size, [beside_ddp])
+        sharded = ["bench", "dense", *arguments, "--engine", "gloo", "--threads", 1, "--serve", "--dense", "fsdp"]
+        beside_fsdp = Measure(f"sharded {line}", column, "step_ms_median", 1.2)
+        yield Pair(sharded, ["ddp_step.py", *arguments, "--dense", "fsdp"], "PyTorch FSDP2", 2, size, [beside_fsdp])
         overlap = Measure(f"overlap, {line}", column, "step_ms_median", LEAST_BY_OVERLAP if samples == 64 else None)
         yield Pair([*ours, 1], ["shardrec", *ours, 0], "ours, without", 2, size, [overlap])
 
