@@ -33,8 +33,9 @@ void require_room(const MeshRanks& own, const plan::Model& model, const plan::Pl
   comm::agree(own.ranks, own.operation, [&] { needs.check(); });
 }
 
-// The tables of all sharding groups, where some are replicated, or all are trained by all ranks. What all ranks agree to refuse is every rank's error; any
-// other error is of this rank alone, and ends the mesh, for the other ranks would wait for it.
+// The tables of all sharding groups, where some are replicated, or all are trained by all ranks. What all ranks agree
+// to refuse is every rank's error; any other error is of this rank alone, and ends the mesh, for the other ranks would
+// wait for it.
 std::shared_ptr<embedding::Collection> make_of_all_groups(
     const MeshRanks& own, const plan::Model& model, const plan::Plan& plan,
     const embedding::CollectionOptions& options) {

@@ -1,8 +1,8 @@
-// How the ranks of a collection are numbered in sharding groups. A plan speaks of the ranks of one group; every group holds
-// all of the cut tables, and trains them on the batches of its own ranks, or, where they are exact, of all ranks. A collection off a mesh is one group; so is each
-// replica on a mesh whose tables are all cut. Where tables of a mesh are replicated, or groups are exact, a collection is of
-// all its groups: what concerns replicated tables goes to every rank of the mesh, what concerns cut ones stays in the group,
-// but for ids and gradients where they are exact.
+// How the ranks of a collection are numbered in sharding groups. A plan speaks of the ranks of one group; every group
+// holds all of the cut tables, and trains them on the batches of its own ranks, or, where they are exact, of all ranks.
+// A collection off a mesh is one group; so is each replica on a mesh whose tables are all cut. Where tables of a mesh
+// are replicated, or groups are exact, a collection is of all its groups: what concerns replicated tables goes to every
+// rank of the mesh, what concerns cut ones stays in the group, but for ids and gradients where they are exact.
 #pragma once
 
 #include <cstdint>
