@@ -10,20 +10,10 @@
 
 #include "embedding/scenario.h"
 #include "embedding/variations.h"
+#include "mesh_deal.h"
 
 namespace shardrec::test {
 namespace {
-
-struct MeshShape {
-  int world;
-  int group;
-  shardrec_placement placement = SHARDREC_PLACEMENT_INTRA_NODE_SYNC;
-};
-
-struct NamedOptimizer {
-  const char* name;
-  shardrec_optimizer kind;
-};
 
 using Case = std::tuple<MeshShape, shardrec_replication, NamedOptimizer>;
 
@@ -57,18 +47,9 @@ class DataParallel : public ::testing::TestWithParam<Case> {
   }
   // On the mesh. Its cut tables are cut at random.
   Deal on_mesh(const Scenario& made) {
-    Deal deal = random_deal(made, random_, shape().group);
-    deal.replicas = shape().world / shape().group;
-    deal.placement = shape().placement;
+    Deal deal = random_mesh_deal(made, random_, shape());
     deal.sync_every = 2;
-    deal.share = random_deal(made, random_, shape().world).share;
     deal.divisor = SHARDREC_DIVISOR_RANKS;
-    deal.deduplicate = random_() % 2 == 0;
-    if (random_() % 3 == 0) deal.form = BatchForm::kVariableIdentity;
-    if (random_() % 3 == 0) deal.form = BatchForm::kVariableUnique;
-    deal.weight_gradient = deal.form != BatchForm::kVariableUnique && random_() % 3 == 0;
-    if (random_() % 3 == 0) deal.forward_compression = SHARDREC_COMPRESSION_BFLOAT16;
-    if (random_() % 3 == 0) deal.backward_compression = SHARDREC_COMPRESSION_FLOAT16;
     for (size_t t = 0; t < deal.plan.size(); ++t) {
       if (is_replicated(t)) {
         deal.plan[t] = {.replicated = true, .boxes = {}, .replication = way()};
@@ -161,9 +142,7 @@ TEST_P(DataParallel, TablesThatAreCutTrainAsIfTheyWereAlone) {
 std::string name_of(const ::testing::TestParamInfo<Case>& test) {
   const auto& [shape, way, optimizer] = test.param;
   constexpr const char* kWays[] = {"Auto", "Samples", "Rows", "Dense"};
-  const bool together = shape.placement == SHARDREC_PLACEMENT_INTRA_NODE_SHARD;
-  return std::to_string(shape.world) + "Over" + std::to_string(shape.group) +
-         (together ? "Together" : "") + kWays[way] + optimizer.name;
+  return name_of(shape) + kWays[way] + optimizer.name;
 }
 
 constexpr NamedOptimizer kOptimizers[] = {{"SGD", SHARDREC_OPTIMIZER_SGD},

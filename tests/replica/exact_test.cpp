@@ -10,25 +10,15 @@
 
 #include "embedding/scenario.h"
 #include "embedding/variations.h"
+#include "mesh_deal.h"
 #include "mesh_rank.h"
 #include "shardrec/shardrec.h"
 
 namespace shardrec::test {
 namespace {
 
-struct MeshShape {
-  int world;
-  int group;
-  shardrec_placement placement = SHARDREC_PLACEMENT_INTRA_NODE_SYNC;
-};
-
 constexpr MeshShape kShapes[] = {{2, 1}, {4, 2}, {8, 2},
                                  {8, 4}, {6, 3}, {6, 3, SHARDREC_PLACEMENT_INTRA_NODE_SHARD}};
-
-struct NamedOptimizer {
-  const char* name;
-  shardrec_optimizer kind;
-};
 
 constexpr NamedOptimizer kOptimizers[] = {
     {"SGD", SHARDREC_OPTIMIZER_SGD},
@@ -57,19 +47,10 @@ class Exact : public ::testing::TestWithParam<Case> {
   }
   // Tables are cut at random, and some are replicated.
   Deal on_mesh(const Scenario& made) {
-    Deal deal = random_deal(made, random_, shape().group);
-    deal.replicas = shape().world / shape().group;
-    deal.placement = shape().placement;
+    Deal deal = random_mesh_deal(made, random_, shape());
     deal.exact = true;
     deal.sync_every = 3;
-    deal.share = random_deal(made, random_, shape().world).share;
     deal.hierarchical = false;
-    deal.deduplicate = random_() % 2 == 0;
-    if (random_() % 3 == 0) deal.form = BatchForm::kVariableIdentity;
-    if (random_() % 3 == 0) deal.form = BatchForm::kVariableUnique;
-    deal.weight_gradient = deal.form != BatchForm::kVariableUnique && random_() % 3 == 0;
-    if (random_() % 3 == 0) deal.forward_compression = SHARDREC_COMPRESSION_BFLOAT16;
-    if (random_() % 3 == 0) deal.backward_compression = SHARDREC_COMPRESSION_FLOAT16;
     return deal;
   }
   // Without a mesh: one group of all ranks, the first ones of which have the boxes.
@@ -171,9 +152,7 @@ TEST(ExactReplicas, RanksThatDifferInItAreToldAndPartialSumsAreNotAddedUpOnNodes
 
 std::string exact_name_of(const ::testing::TestParamInfo<Case>& test) {
   const auto& [shape, optimizer] = test.param;
-  const bool together = shape.placement == SHARDREC_PLACEMENT_INTRA_NODE_SHARD;
-  return std::to_string(shape.world) + "Over" + std::to_string(shape.group) +
-         (together ? "Together" : "") + optimizer.name;
+  return name_of(shape) + optimizer.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, Exact,
