@@ -1147,7 +1147,7 @@ func (c *Collection) Frozen(table int) (bool, error) {
 // stride; weights of 16 bits are widened.
 // Each rank asks for what it wants, which may be no rows (rows = 0, out none), and gets whole rows, wherever
 // they live. Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (only this rank;
-// nothing was exchanged: call again), [ErrInvalidState] (a load that failed half-way, or between
+// nothing was exchanged: call again), [ErrInvalidState] (a load, or a step on a device, that failed half-way, or between
 // [Lookup.SendGradients] and its backward; nothing was exchanged), [ErrNotFound] (table, part),
 // [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Collection) ReadRange(table int, part TablePart, row int, rows int, out Tensor) error {

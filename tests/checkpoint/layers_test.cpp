@@ -54,8 +54,9 @@ TEST(LayersDescription, OfAllKindsIsReadAsItWasWritten) {
   const auto again = make_layers(text, {.seed = 3}, "path");
   EXPECT_EQ(LayersState(*again, nullptr).description(), text);
   std::vector<std::string> names;
-  for (const DenseTensor& tensor : LayersState(*again, nullptr).tensors(false))
+  for (const DenseTensor& tensor : LayersState(*again, nullptr).tensors(false)) {
     names.push_back(tensor.name);
+  }
   EXPECT_EQ(names, (std::vector<std::string>{"layer.0.weight", "layer.0.bias", "layer.1.down",
                                              "layer.1.weight", "layer.1.bias", "layer.2.weight",
                                              "layer.2.bias", "layer.4.weight", "layer.4.bias",

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -95,6 +96,23 @@ Finished Running::wait(double seconds) {
 Finished run(const std::vector<std::string>& arguments, const std::string& input) {
   const Scratch scratch;
   return Running(scratch, arguments, input).wait();
+}
+
+std::string differences(const std::string& checkpoint, const std::string& other) {
+  const Finished diff = run({"inspect", checkpoint, "--diff", other});
+  const size_t begin = diff.out.find("\nA: ");
+  if (begin == std::string::npos) return diff.out + diff.err;
+  if (diff.out.find("\nthe same: ", begin) != std::string::npos) return {};
+  std::istringstream lines(diff.out.substr(begin));
+  std::string line, rows;
+  while (std::getline(lines, line) && line.rfind("------", 0) != 0) {
+  }
+  bool has_end = false;
+  while (!has_end && std::getline(lines, line)) {
+    has_end = line.find(" differences; ") != std::string::npos;
+    if (!has_end && line.rfind("tensor  settings  rank 0 ", 0) != 0) rows += line + "\n";
+  }
+  return has_end ? rows : diff.out + diff.err;
 }
 
 std::string test_data(const std::string& name) {

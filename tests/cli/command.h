@@ -59,6 +59,9 @@ class Running {
 
 Finished run(const std::vector<std::string>& arguments, const std::string& input = "");
 
+// In what two checkpoints differ, as `inspect --diff` says, but for the settings of the runs that saved them.
+std::string differences(const std::string& checkpoint, const std::string& other);
+
 // SHARDREC_TEST_DATA with a file's name behind it; empty when it is not set.
 std::string test_data(const std::string& name);
 

@@ -256,7 +256,7 @@ SHARDREC_API shardrec_status shardrec_collection_frozen(const shardrec_collectio
  * stride; weights of 16 bits are widened.
  * Each rank asks for what it wants, which may be no rows (rows = 0, out NULL), and gets whole rows, wherever
  * they live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
- * nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
+ * nothing was exchanged: call again), INVALID_STATE (a load, or a step on a device, that failed half-way, or between
  * shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
  * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_read_range(

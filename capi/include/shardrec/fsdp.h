@@ -174,7 +174,8 @@ SHARDREC_API shardrec_status shardrec_fsdp_reshard(shardrec_fsdp *fsdp, int32_t 
  * it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
  * for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
  * INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
- * step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's; MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+ * step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's; MISMATCH, PEER_FAILED,
+ * TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_gradient(shardrec_fsdp *fsdp, int32_t index,
                                                     shardrec_tensor *out);
 

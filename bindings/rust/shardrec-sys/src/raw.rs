@@ -2233,7 +2233,7 @@ extern "C" {
     /// stride; weights of 16 bits are widened.
     /// Each rank asks for what it wants, which may be no rows (rows = 0, out NULL), and gets whole rows, wherever
     /// they live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
-    /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
+    /// nothing was exchanged: call again), INVALID_STATE (a load, or a step on a device, that failed half-way, or between
     /// shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_read_range(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, out: *const shardrec_tensor) -> shardrec_status;
@@ -2644,7 +2644,8 @@ extern "C" {
     /// it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
     /// for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
-    /// step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's; MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's; MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_gradient(fsdp: *mut shardrec_fsdp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that the
     /// head of this file says. Gradients that nothing was added to are zeros. May wait as shardrec_fsdp_gradient and

@@ -1095,7 +1095,7 @@ impl Collection {
     /// stride; weights of 16 bits are widened.
     /// Each rank asks for what it wants, which may be no rows (rows = 0, out None), and gets whole rows, wherever
     /// they live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
-    /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
+    /// nothing was exchanged: call again), INVALID_STATE (a load, or a step on a device, that failed half-way, or between
     /// [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its backward; nothing was exchanged), NOT_FOUND (table, part),
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn read_range(&mut self, table: i32, part: TablePart, row: i64, rows: i64, out: Option<ViewMut<'_>>) -> Result<()> {

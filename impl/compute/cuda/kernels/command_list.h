@@ -60,6 +60,12 @@ class CommandList {
     const cudaError_t untold = std::exchange(untold_, cudaSuccess);
     return submitted != cudaSuccess ? submitted : untold;
   }
+  // The same for who tells nobody: the next submit() does.
+  void submit_untold() {
+    const std::lock_guard lock(mutex_);
+    keep_untold(submit_commands());
+  }
+
   // What is added next is a part of a change that is of no use without its other parts.
   void note_change() {
     const std::lock_guard lock(mutex_);
@@ -68,11 +74,6 @@ class CommandList {
   // Did commands of such a change not take place, whatever the reason? Any thread. forget: not any more.
   bool lost() const { return lost_.load(std::memory_order_relaxed); }
   void forget_lost() { lost_.store(false, std::memory_order_relaxed); }
-  // The same for who tells nobody: the next submit() does.
-  void submit_untold() {
-    const std::lock_guard lock(mutex_);
-    keep_untold(submit_commands());
-  }
 
   // call(stream), ahead of the commands, or behind them once they are submitted, how that was is told by the next
   // submit(); not while another thread submits them: what is called during a capture would be part of it.
