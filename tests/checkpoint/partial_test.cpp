@@ -20,7 +20,7 @@ using nlohmann::json;
 using shardrec::Checkpoint;
 using shardrec::Collection;
 using shardrec::Comm;
-using Values = std::vector<float>;
+using PartialValues = std::vector<float>;
 
 struct TableShape {
   std::string name;
@@ -57,14 +57,14 @@ std::vector<int64_t> widths_of(const TableShape& shape) {
 }
 
 // The weights and states of each table, as floats.
-using State = std::vector<std::vector<Values>>;
+using State = std::vector<std::vector<PartialValues>>;
 
 State read(Collection& tables, const Shapes& shapes) {
   State all;
   for (size_t t = 0; t < shapes.size(); ++t) {
-    std::vector<Values>& parts = all.emplace_back();
+    std::vector<PartialValues>& parts = all.emplace_back();
     for (const int64_t width : widths_of(shapes[t])) {
-      Values& values = parts.emplace_back(static_cast<size_t>(shapes[t].rows * width));
+      PartialValues& values = parts.emplace_back(static_cast<size_t>(shapes[t].rows * width));
       tables.read_range(static_cast<int32_t>(t), static_cast<shardrec_table_part>(parts.size() - 1),
                         0, shapes[t].rows, {values.data(), shapes[t].rows, width});
     }
@@ -74,9 +74,10 @@ State read(Collection& tables, const Shapes& shapes) {
 
 // Numbers of every magnitude, ties between neighbours of 16 bits among them.
 float some_number(std::mt19937& random) {
-  static const Values kEdges = {0.0F,       -0.0F,      65504.0F,  65519.996F, 65520.0F, -65520.0F,
-                                1e9F,       -3e38F,     0x1p-24F,  0x1p-25F,   0x3p-25F, -0x1p-30F,
-                                0x1.002p0F, 0x1.006p0F, 0x1.01p0F, 0x1.03p0F,  INFINITY, -INFINITY};
+  static const PartialValues kEdges = {0.0F,      -0.0F,     65504.0F,   65519.996F, 65520.0F,
+                                       -65520.0F, 1e9F,      -3e38F,     0x1p-24F,   0x1p-25F,
+                                       0x3p-25F,  -0x1p-30F, 0x1.002p0F, 0x1.006p0F, 0x1.01p0F,
+                                       0x1.03p0F, INFINITY,  -INFINITY};
   if (random() % 4 == 0) return kEdges[random() % kEdges.size()];
   const auto mantissa = static_cast<float>(static_cast<int32_t>(random()));
   return std::ldexp(mantissa, -31 + static_cast<int>(random() % 44) - 26);
@@ -87,7 +88,7 @@ void write_some(Collection& tables, const Shapes& shapes, uint32_t seed) {
   for (size_t t = 0; t < shapes.size(); ++t) {
     int part = 0;
     for (const int64_t width : widths_of(shapes[t])) {
-      Values values(static_cast<size_t>(shapes[t].rows * width));
+      PartialValues values(static_cast<size_t>(shapes[t].rows * width));
       for (float& value : values) value = some_number(random);
       tables.write_range(static_cast<int32_t>(t), static_cast<shardrec_table_part>(part++), 0,
                          shapes[t].rows, {values.data(), shapes[t].rows, width});
@@ -118,7 +119,7 @@ float converted(float x, shardrec_dtype dtype) {
 // The same number, zeros by their sign.
 bool same(float a, float b) { return a == b && std::signbit(a) == std::signbit(b); }
 
-int64_t differing(const Values& got, const Values& expected) {
+int64_t differing(const PartialValues& got, const PartialValues& expected) {
   EXPECT_EQ(got.size(), expected.size());
   int64_t count = 0;
   for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
@@ -132,13 +133,13 @@ shardrec::Plan plan_of(const shardrec::Model& model, int ranks, shardrec_shardin
   return make_plan(model, ranks, sharding);
 }
 
-struct World {
+struct WorldOfKind {
   int ranks = 1;
   shardrec_sharding sharding = SHARDREC_SHARDING_ROW_WISE;
 };
 
 // Saves tables with numbers as collection "tables", at update 7; returns what is in them.
-State save(const Directory& directory, const World& world, const Shapes& shapes,
+State save(const Directory& directory, const WorldOfKind& world, const Shapes& shapes,
            uint32_t seed = 1) {
   State saved;
   run(world.ranks, [&](Comm& comm, int rank) {
@@ -166,7 +167,7 @@ State save(const Directory& directory, const World& world, const Shapes& shapes,
 // Tables of their own in a checkpoint that is open.
 class Warm {
  public:
-  Warm(Comm& comm, const Directory& directory, const World& world, const Shapes& shapes)
+  Warm(Comm& comm, const Directory& directory, const WorldOfKind& world, const Shapes& shapes)
       : shapes_(shapes),
         model_(model_of(shapes)),
         tables(comm, model_, plan_of(model_, world.ranks, world.sharding)),
@@ -199,7 +200,7 @@ constexpr shardrec_sharding kKinds[] = {
     SHARDREC_SHARDING_COLUMN_WISE,       SHARDREC_SHARDING_GRID,
     SHARDREC_SHARDING_DATA_PARALLEL,     SHARDREC_SHARDING_TABLE_ROW_WISE,
     SHARDREC_SHARDING_TABLE_COLUMN_WISE, SHARDREC_SHARDING_MIXED};
-constexpr shardrec_optimizer kOptimizers[] = {
+constexpr shardrec_optimizer kOptimizersOfParts[] = {
     SHARDREC_OPTIMIZER_ADAM, SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, SHARDREC_OPTIMIZER_SGD};
 
 class AnyChange : public ::testing::TestWithParam<std::pair<int, int>> {};
@@ -219,7 +220,7 @@ TEST_P(AnyChange, LoadsTheCellsThatItSays) {
     std::vector<std::string> states;
     for (int pair = 0; pair < 9; ++pair) {
       const int64_t dim = 1 + static_cast<int64_t>(random() % 9);
-      const auto optimizer = kOptimizers[random() % 3];
+      const auto optimizer = kOptimizersOfParts[random() % 3];
       const auto rows = [&] { return 1 + static_cast<int64_t>(random() % 40); };
       const std::string number = std::to_string(pair);
       old.push_back({"old" + number, rows(), dim, kDtypes[pair / 3], optimizer});
@@ -227,15 +228,15 @@ TEST_P(AnyChange, LoadsTheCellsThatItSays) {
                      kDtypes[pair % 3], optimizer});
       static const std::vector<std::string> kStates = {"load", "reset", "keep"};
       states.push_back(kStates[random() % 3]);
-      if (states.back() != "load") now.back().optimizer = kOptimizers[random() % 3];
+      if (states.back() != "load") now.back().optimizer = kOptimizersOfParts[random() % 3];
       tables.push_back(
           {{"name", now.back().name}, {"from", old.back().name}, {"state", states.back()}});
     }
     old.push_back({"gone", 5, 3, SHARDREC_FLOAT32, SHARDREC_OPTIMIZER_SGD});
     now.push_back({"added", 6, 4, SHARDREC_BFLOAT16, SHARDREC_OPTIMIZER_ADAM});
     rules["collections"] = {{{"name", "tables"}, {"tables", tables}}};
-    const World from{GetParam().first, kKinds[random() % std::size(kKinds)]};
-    const World to{GetParam().second, kKinds[random() % std::size(kKinds)]};
+    const WorldOfKind from{GetParam().first, kKinds[random() % std::size(kKinds)]};
+    const WorldOfKind to{GetParam().second, kKinds[random() % std::size(kKinds)]};
     const Directory directory;
     const State saved = save(directory, from, old, random());
     run(to.ranks, [&](Comm& comm, int) {
@@ -244,7 +245,7 @@ TEST_P(AnyChange, LoadsTheCellsThatItSays) {
       for (size_t t = 0; t < now.size(); ++t) {
         const auto widths = widths_of(now[t]);
         for (size_t part = 1; part < widths.size(); ++part) {
-          Values some(static_cast<size_t>(now[t].rows * widths[part]), 0.25F);
+          PartialValues some(static_cast<size_t>(now[t].rows * widths[part]), 0.25F);
           warm.tables.write_range(static_cast<int32_t>(t), static_cast<shardrec_table_part>(part),
                                   0, now[t].rows, {some.data(), now[t].rows, widths[part]});
         }
@@ -266,7 +267,7 @@ TEST_P(AnyChange, LoadsTheCellsThatItSays) {
         }
         const auto widths = widths_of(now[t]);
         for (size_t part = 1; loaded && part < widths.size(); ++part) {
-          Values& cells = expected[t][part];
+          PartialValues& cells = expected[t][part];
           if (states[t] == "reset") std::fill(cells.begin(), cells.end(), 0.0F);
           if (states[t] != "load") continue;
           std::copy_n(saved[t][part].begin(), rows * widths[part], cells.begin());
@@ -630,7 +631,7 @@ TEST(LoadPartial, LeavesACollectionOfWhichNothingIsLoadedInItsStep) {
     shardrec::Lookup lookup(warm.tables);
     const std::vector<int64_t> ids = {1, 2};
     const std::vector<int32_t> lengths = {1, 1};
-    Values out(7);
+    PartialValues out(7);
     const auto forward = [&] {
       lookup.begin(1, ids, lengths);
       lookup.forward(0, {out.data(), 1, 7});

@@ -32,20 +32,20 @@ TEST(BenchDense, PrintsOneLineOfJson) {
   const Finished result = run(dense({"--ranks", "2", "--seconds", "0.05"}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
-  const auto json = result.json();
-  EXPECT_EQ(json.at("parameters"), 13 * 16 + 17 * 3);
-  EXPECT_GE(json.at("steps").get<int>(), 5);
+  const auto found = result.json();
+  EXPECT_EQ(found.at("parameters"), 13 * 16 + 17 * 3);
+  EXPECT_GE(found.at("steps").get<int>(), 5);
   double parts = 0;
   for (const std::string& part : kParts) {
-    EXPECT_GT(json.at(part + "_ms_min"), 0) << part;
-    EXPECT_GE(json.at(part + "_ms_median"), json.at(part + "_ms_min")) << part;
-    parts = std::max(parts, json.at(part + "_ms_min").get<double>());
+    EXPECT_GT(found.at(part + "_ms_min"), 0) << part;
+    EXPECT_GE(found.at(part + "_ms_median"), found.at(part + "_ms_min")) << part;
+    parts = std::max(parts, found.at(part + "_ms_min").get<double>());
   }
-  const double step = json.at("step_ms_median");
+  const double step = found.at("step_ms_median");
   EXPECT_GE(step, parts);
-  EXPECT_NEAR(json.at("steps_per_second"), 1e3 / step, 1e-6 * 1e3 / step);
-  EXPECT_NEAR(json.at("samples_per_second"), 11e3 / step, 1e-6 * 11e3 / step);
-  EXPECT_GT(json.at("cpu_over_wall"), 0);
+  EXPECT_NEAR(found.at("steps_per_second"), 1e3 / step, 1e-6 * 1e3 / step);
+  EXPECT_NEAR(found.at("samples_per_second"), 11e3 / step, 1e-6 * 11e3 / step);
+  EXPECT_GT(found.at("cpu_over_wall"), 0);
 }
 
 TEST(BenchDense, ShardedLayersTrainAsThoseOfDdp) {

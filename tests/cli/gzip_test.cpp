@@ -27,7 +27,7 @@ std::string compressed(const std::string& text) {
 }
 
 // Every line of a file with "\n" behind it, or what the error says.
-std::string lines_of(const std::string& path) {
+std::string text_of(const std::string& path) {
   try {
     LineReader reader(path);
     std::string all;
@@ -51,17 +51,17 @@ TEST(Gzip, IsReadAsTheTextItHoldsWhateverTheFileIsCalled) {
   const std::string bytes = compressed(text);
   ASSERT_LT(bytes.size(), text.size() / 2);
   scratch.write("log.tsv", bytes);
-  EXPECT_EQ(lines_of(scratch.path("log.tsv")), text);
+  EXPECT_EQ(text_of(scratch.path("log.tsv")), text);
   scratch.write("text.gz", text);  // and text in a file that is called .gz
-  EXPECT_EQ(lines_of(scratch.path("text.gz")), text);
+  EXPECT_EQ(text_of(scratch.path("text.gz")), text);
 }
 
 TEST(Gzip, MembersThatFollowEachOtherAreOneText) {
   const Scratch scratch;
   scratch.write("log", compressed("one\ntw") + compressed("") + compressed("o\nthree\n"));
-  EXPECT_EQ(lines_of(scratch.path("log")), "one\ntwo\nthree\n");
+  EXPECT_EQ(text_of(scratch.path("log")), "one\ntwo\nthree\n");
   scratch.write("nothing", compressed(""));
-  EXPECT_EQ(lines_of(scratch.path("nothing")), "");
+  EXPECT_EQ(text_of(scratch.path("nothing")), "");
 }
 
 TEST(Gzip, AFileThatIsCutShortIsAnErrorWithItsNameAndTheByte) {
@@ -69,12 +69,12 @@ TEST(Gzip, AFileThatIsCutShortIsAnErrorWithItsNameAndTheByte) {
   const std::string bytes = compressed(numbers(20));
   for (size_t size = 2; size < bytes.size(); ++size) {
     scratch.write("log", bytes.substr(0, size));
-    EXPECT_EQ(lines_of(scratch.path("log")),
+    EXPECT_EQ(text_of(scratch.path("log")),
               scratch.path("log") + ", byte " + std::to_string(size) +
                   ": the file ends in the middle of its gzip data; it was cut short.");
   }
   scratch.write("log", bytes + bytes.substr(0, bytes.size() - 1));  // in its second member
-  EXPECT_NE(lines_of(scratch.path("log")).find("cut short"), std::string::npos);
+  EXPECT_NE(text_of(scratch.path("log")).find("cut short"), std::string::npos);
 }
 
 TEST(Gzip, ADamagedByteIsAnErrorWithItsNameAndTheByte) {
@@ -85,11 +85,11 @@ TEST(Gzip, ADamagedByteIsAnErrorWithItsNameAndTheByte) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
     scratch.write("log", damaged);
-    const std::string said = lines_of(scratch.path("log"));
+    const std::string said = text_of(scratch.path("log"));
     EXPECT_TRUE(said.starts_with(scratch.path("log") + ", byte ")) << at << ": " << said;
   }
   scratch.write("log", bytes + "and more");
-  EXPECT_EQ(lines_of(scratch.path("log")),
+  EXPECT_EQ(text_of(scratch.path("log")),
             scratch.path("log") + ", byte " + std::to_string(bytes.size()) +
                 ": behind the end of its gzip data there are bytes that are not gzip data.");
 }
@@ -97,7 +97,7 @@ TEST(Gzip, ADamagedByteIsAnErrorWithItsNameAndTheByte) {
 TEST(Gzip, OtherCompressionIsNamed) {
   const Scratch scratch;
   scratch.write("log", "\x28\xb5\x2f\xfd and so on");
-  EXPECT_NE(lines_of(scratch.path("log")).find("is compressed with zstd"), std::string::npos);
+  EXPECT_NE(text_of(scratch.path("log")).find("is compressed with zstd"), std::string::npos);
 }
 
 TEST(Gzip, GenerateWritesItAndTrainReadsTheSameSamples) {
@@ -106,7 +106,7 @@ TEST(Gzip, GenerateWritesItAndTrainReadsTheSameSamples) {
     ASSERT_EQ(run({"generate", "--rows", "2000", "--output", scratch.path(name)}).exit_code, 0);
   }
   EXPECT_EQ(read_file(scratch.path("log.tsv.gz")), read_file(scratch.path("again.gz")));
-  EXPECT_EQ(lines_of(scratch.path("log.tsv.gz")), read_file(scratch.path("log.tsv")));
+  EXPECT_EQ(text_of(scratch.path("log.tsv.gz")), read_file(scratch.path("log.tsv")));
 
   const auto losses = [&](const std::string& name) {
     const Finished result = run({"train", "--format", "criteo", "--data", scratch.path(name),

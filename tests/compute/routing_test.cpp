@@ -15,7 +15,7 @@ namespace shardrec::compute {
 namespace {
 
 constexpr int64_t kSamples = 2 * kChunk + 77;
-constexpr int64_t kBefore = 5;  // ids of other features before those of this one
+constexpr int64_t kIdsBefore = 5;  // ids of other features before those of this one
 
 enum class Cut : uint8_t { kWhole, kStreams, kUneven };
 
@@ -77,15 +77,15 @@ class Feature {
  public:
   Feature(const Case& c, std::mt19937& random) : case_(c) {
     cut();
-    for (int64_t i = 0; i < kBefore; ++i) add_id(-77);
+    for (int64_t i = 0; i < kIdsBefore; ++i) add_id(-77);
     const uint32_t often = random() % 2 == 0 ? 1 : 6;
     for (int64_t sample = 0; sample < kSamples; ++sample) {
       lengths_.push_back(random() % often == 0 ? static_cast<uint32_t>(random() % 4) : 0);
       kept_.push_back(lengths_.back());
       for (uint32_t i = 0; i < lengths_.back(); ++i) choose_id(sample, random);
     }
-    routed_ = {.first = kBefore,
-               .count = std::ssize(values_) - kBefore,
+    routed_ = {.first = kIdsBefore,
+               .count = std::ssize(values_) - kIdsBefore,
                .weights = weights_.data(),
                .lengths = lengths_.data(),
                .bags = kSamples,

@@ -65,14 +65,14 @@ class Transfers : public ::testing::TestWithParam<int> {
   std::unique_ptr<Backend> backend_ = make_cpu_backend(cpu_kernels(), threads_);
 };
 
-constexpr Element kElements[] = {Element::kFloat32, Element::kFloat16, Element::kBfloat16};
+constexpr Element kElementsOfRows[] = {Element::kFloat32, Element::kFloat16, Element::kBfloat16};
 
 // Columns 2 to 6 to columns 1 to 5, every element beside them as before; with rows side by side,
 // and of more elements than a task moves.
 TEST_P(Transfers, MoveColumnsAndLeaveTheOthers) {
   for (const auto& [rows, width, gap] :
        {std::tuple<int64_t, int64_t, size_t>{5, 5, 3}, {40000, 5, 0}, {3, 1, 2}}) {
-    for (const Element element : kElements) {
+    for (const Element element : kElementsOfRows) {
       for (const Element host_element : {element, Element::kFloat32}) {
         for (const bool back : {false, true}) {
           const size_t first = gap == 0 ? 0 : 1;

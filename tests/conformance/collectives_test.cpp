@@ -24,7 +24,7 @@
 namespace shardrec::comm {
 namespace {
 
-constexpr Operation kTest{.name = "test", .kind = 7};
+constexpr Operation kCollectiveTest{.name = "test", .kind = 7};
 
 // Element i of what rank r brings: differs between ranks, and sums of floats depend on their order.
 template <class T>
@@ -138,7 +138,8 @@ void check_all_reduce(const Engine& engine) {
       for (const Case<T>& one : all) {
         for (const bool in_place : {false, true}) {
           const auto data = values_of<T>(comm.rank(), one.want.size());
-          collectives.all_reduce<T>(kTest, one.reduction, *data, in_place ? data : nullptr);
+          collectives.all_reduce<T>(kCollectiveTest, one.reduction, *data,
+                                    in_place ? data : nullptr);
           expect_same_bits(
               *data, one.want,
               core::sentence("world ", world, " reduction ", static_cast<int>(one.reduction)));
@@ -160,7 +161,7 @@ void check_reduce_scatter(const Engine& engine) {
         for (const bool in_place : {false, true}) {
           const auto data = values_of<T>(comm.rank(), one.want.size());
           const auto mine = collectives.reduce_scatter<T>(
-              kTest, one.reduction, std::span<const T>(*data), in_place ? data : nullptr);
+              kCollectiveTest, one.reduction, std::span<const T>(*data), in_place ? data : nullptr);
           expect_same_bits(std::vector<T>(mine.begin(), mine.end()),
                            std::vector<T>(begin, begin + part),
                            core::sentence("world ", world, " part ", part));
@@ -206,7 +207,7 @@ TEST_P(CollectiveConformance, AllGatherBringsEveryRanksMessageWhateverItsSize) {
       };
       for (int round = 0; round < 5; ++round) {
         std::string mine = message(comm.rank(), round);
-        const auto all = collectives.all_gather(kTest, bytes_of(mine));
+        const auto all = collectives.all_gather(kCollectiveTest, bytes_of(mine));
         mine.assign(mine.size(), '!');  // the caller's memory is its own again
         ASSERT_EQ(all.size(), static_cast<size_t>(world));
         for (int rank = 0; rank < world; ++rank) {
@@ -224,7 +225,7 @@ TEST_P(CollectiveConformance, BroadcastCopiesTheRootsBytesFromAnyRoot) {
       for (int root = 0; root < world; ++root) {
         for (const size_t size : {size_t{0}, size_t{1}, size_t{4097}, size_t{1} << 20}) {
           std::string data(size, static_cast<char>('a' + comm.rank()));
-          collectives.broadcast(kTest, root, std::as_writable_bytes(std::span(data)));
+          collectives.broadcast(kCollectiveTest, root, std::as_writable_bytes(std::span(data)));
           ASSERT_EQ(data, std::string(size, static_cast<char>('a' + root)));
         }
       }
@@ -247,13 +248,13 @@ TEST_P(CollectiveConformance, BarrierReturnsOnlyWhenEveryRankHasEntered) {
           std::this_thread::sleep_for(std::chrono::microseconds(200));
         }
         mine.push_back(Clock::now().time_since_epoch().count());
-        collectives.barrier(kTest);
+        collectives.barrier(kCollectiveTest);
         mine.push_back(Clock::now().time_since_epoch().count());
       }
       std::vector<int64_t> last_in(kRounds, 0);
       std::vector<int64_t> first_out(kRounds, INT64_MAX);
       for (const ConstBytes message :
-           collectives.all_gather(kTest, std::as_bytes(std::span(mine)))) {
+           collectives.all_gather(kCollectiveTest, std::as_bytes(std::span(mine)))) {
         std::vector<int64_t> theirs(mine.size());
         ASSERT_EQ(message.size(), theirs.size() * sizeof(int64_t));
         std::memcpy(theirs.data(), message.data(), message.size());
@@ -277,7 +278,7 @@ TEST_P(CollectiveConformance, NanOfAnyRankSurvivesMinimumAndMaximum) {
         Collectives collectives(comm.open_channel(Purpose::kControl), comm.rank(), comm.size());
         for (const Reduction reduction : {Reduction::kMin, Reduction::kMax}) {
           std::vector<float> data = {comm.rank() == bad ? std::nanf("") : 1.0F, 2.0F};
-          collectives.all_reduce<float>(kTest, reduction, data);
+          collectives.all_reduce<float>(kCollectiveTest, reduction, data);
           ASSERT_TRUE(std::isnan(data[0]));
           ASSERT_EQ(data[1], 2.0F);
         }
@@ -290,17 +291,17 @@ TEST_P(CollectiveConformance, MeanOfIntegersAndUnevenPartsAreRefusedAndHarmNobod
   run_well(engine(), 2, [&](Communicator& comm) {
     Collectives collectives(comm.open_channel(Purpose::kControl), comm.rank(), comm.size());
     std::vector<int32_t> integers = {1, 2, 3};
-    const auto mean =
-        error_of([&] { collectives.all_reduce<int32_t>(kTest, Reduction::kMean, integers); });
+    const auto mean = error_of(
+        [&] { collectives.all_reduce<int32_t>(kCollectiveTest, Reduction::kMean, integers); });
     ASSERT_TRUE(mean);
     EXPECT_EQ(mean->status(), SHARDREC_INVALID_ARGUMENT);
     const auto uneven = error_of([&] {
-      collectives.reduce_scatter<int32_t>(kTest, Reduction::kSum,
+      collectives.reduce_scatter<int32_t>(kCollectiveTest, Reduction::kSum,
                                           std::span<const int32_t>(integers));
     });
     ASSERT_TRUE(uneven);
     EXPECT_EQ(uneven->status(), SHARDREC_INVALID_ARGUMENT);
-    collectives.all_reduce<int32_t>(kTest, Reduction::kSum, integers);
+    collectives.all_reduce<int32_t>(kCollectiveTest, Reduction::kSum, integers);
     EXPECT_EQ(integers, (std::vector<int32_t>{2, 4, 6}));
   });
 }

@@ -19,7 +19,7 @@ namespace {
 
 using core::RowTensor;
 
-constexpr Operation kTest{.name = "test", .kind = 9};
+constexpr Operation kTensorTest{.name = "test", .kind = 9};
 
 // Rows of memory that the test owns; what lies between them must stay as it is.
 class Rows {
@@ -94,7 +94,7 @@ TEST_P(CollectiveConformance, BroadcastOfATensorCopiesTheRootsRowsWhateverTheirS
           // Ranks may lay out the same elements differently.
           Rows rows(dtype, shape.rows, shape.columns, comm.rank() % 2 == 0 ? shape.gap : 0);
           rows.fill([&](int64_t i) { return value(comm.rank(), i); });
-          broadcast(collectives, kTest, root, rows.view());
+          broadcast(collectives, kTensorTest, root, rows.view());
           rows.expect([&](int64_t i) { return value(root, i); }, core::sentence("root ", root));
         }
       }
@@ -115,10 +115,10 @@ TEST_P(CollectiveConformance, AllGatherOfTensorsHoldsEveryRanksElementsInRankOrd
             return value(static_cast<int>(i / each), i % each);
           };
           Rows stacked(dtype, world, each, shape.gap);
-          all_gather(collectives, kTest, mine.view(), stacked.view());
+          all_gather(collectives, kTensorTest, mine.view(), stacked.view());
           stacked.expect(wanted, "stacked");
           Rows joined(dtype, world * shape.rows, shape.columns, shape.gap);
-          all_gather(collectives, kTest, mine.view(), joined.view());
+          all_gather(collectives, kTensorTest, mine.view(), joined.view());
           joined.expect(wanted, "joined");
         }
       }
@@ -141,7 +141,7 @@ TEST_P(CollectiveConformance, AllGatherMayTakeItsInputFromAnyPlaceOfItsOutput) {
           words[static_cast<size_t>(i)] = static_cast<uint32_t>(value(comm.rank(), i));
         }
         std::memcpy(mine.data, words.data(), words.size() * sizeof(uint32_t));
-        all_gather(collectives, kTest, mine, out.view());
+        all_gather(collectives, kTensorTest, mine, out.view());
         out.expect([&](int64_t i) { return value(static_cast<int>(i / kEach), i % kEach); },
                    core::sentence("in place ", place));
       }
@@ -165,8 +165,8 @@ void check_reduce_scatter(Collectives& collectives, int32_t dtype, Reduction red
     return bits;
   });
   Rows out(dtype, part, 1, gap);
-  reduce_scatter(collectives, kTest, reduction, tensor.view(), out.view());
-  collectives.all_reduce<T>(kTest, reduction, std::span<T>(whole));
+  reduce_scatter(collectives, kTensorTest, reduction, tensor.view(), out.view());
+  collectives.all_reduce<T>(kTensorTest, reduction, std::span<T>(whole));
   out.expect(
       [&](int64_t i) {
         uint64_t bits = 0;
@@ -229,7 +229,7 @@ TEST_P(CollectiveConformance, AllToAllBringsEachRankTheRowsThatAreForItInRankOrd
             }
           }
           tensor.fill([&](int64_t i) { return outgoing[static_cast<size_t>(i)]; });
-          all_to_all(collectives, kTest, tensor.view(), sent, out.view(), received);
+          all_to_all(collectives, kTensorTest, tensor.view(), sent, out.view(), received);
           out.expect([&](int64_t i) { return wanted[static_cast<size_t>(i)]; },
                      core::sentence("round ", round));
         }
@@ -246,7 +246,7 @@ TEST_P(CollectiveConformance, AllToAllInPlaceTransposes) {
       Rows rows(SHARDREC_INT64, world * kEach, 1, 0);
       rows.fill([&](int64_t i) { return value(comm.rank(), i); });
       const std::vector<int64_t> equal(static_cast<size_t>(world), kEach);
-      all_to_all(collectives, kTest, rows.view(), equal, rows.view(), equal);
+      all_to_all(collectives, kTensorTest, rows.view(), equal, rows.view(), equal);
       rows.expect(
           [&](int64_t i) {
             return value(static_cast<int>(i / kEach), comm.rank() * kEach + i % kEach);
@@ -301,8 +301,8 @@ TEST_P(CollectiveConformance, RowsThatDoNotFitAreTheSameMismatchEverywhereAndHar
       tensor.fill([&](int64_t i) { return value(comm.rank(), i); });
       out.fill(nine);
       const auto error = error_of([&] {
-        all_to_all(collectives, kTest, tensor.view(), deviates ? deviation.sent : ones, out.view(),
-                   deviates ? deviation.received : ones);
+        all_to_all(collectives, kTensorTest, tensor.view(), deviates ? deviation.sent : ones,
+                   out.view(), deviates ? deviation.received : ones);
       });
       ASSERT_TRUE(error);
       EXPECT_EQ(error->status(), SHARDREC_DISAGREEMENT);
@@ -312,7 +312,7 @@ TEST_P(CollectiveConformance, RowsThatDoNotFitAreTheSameMismatchEverywhereAndHar
       out.fill(nine);
       Rows good(SHARDREC_INT32, 3, 1, 0);
       good.fill([&](int64_t i) { return value(comm.rank(), i); });
-      all_to_all(collectives, kTest, good.view(), ones, good.view(), ones);
+      all_to_all(collectives, kTensorTest, good.view(), ones, good.view(), ones);
       good.expect([&](int64_t i) { return value(static_cast<int>(i), comm.rank()); }, "next");
     });
   }
@@ -322,22 +322,23 @@ TEST_P(FailureConformance, TensorsThatDifferInSizeDtypeRootOrReductionAreMismatc
   if (!engine().offers(3)) GTEST_SKIP() << "needs 3 ranks";
   const std::function<void(bool, Collectives&)> calls[] = {
       [](bool deviates, Collectives& c) {
-        broadcast(c, kTest, 0, Rows(SHARDREC_FLOAT32, deviates ? 4 : 5, 1, 0).view());
+        broadcast(c, kTensorTest, 0, Rows(SHARDREC_FLOAT32, deviates ? 4 : 5, 1, 0).view());
       },
       [](bool deviates, Collectives& c) {
-        broadcast(c, kTest, 0, Rows(deviates ? SHARDREC_INT32 : SHARDREC_FLOAT32, 5, 1, 0).view());
+        broadcast(c, kTensorTest, 0,
+                  Rows(deviates ? SHARDREC_INT32 : SHARDREC_FLOAT32, 5, 1, 0).view());
       },
       [](bool deviates, Collectives& c) {
-        broadcast(c, kTest, deviates ? 2 : 0, Rows(SHARDREC_FLOAT32, 5, 1, 0).view());
+        broadcast(c, kTensorTest, deviates ? 2 : 0, Rows(SHARDREC_FLOAT32, 5, 1, 0).view());
       },
       [](bool deviates, Collectives& c) {
         const int64_t count = deviates ? 4 : 5;
         const Rows out(SHARDREC_FLOAT32, count, 3, 0);
-        all_gather(c, kTest, Rows(SHARDREC_FLOAT32, count, 1, 0).view(), out.view());
+        all_gather(c, kTensorTest, Rows(SHARDREC_FLOAT32, count, 1, 0).view(), out.view());
       },
       [](bool deviates, Collectives& c) {
         const Rows out(SHARDREC_FLOAT32, 5, 1, 0);
-        reduce_scatter(c, kTest, deviates ? Reduction::kMax : Reduction::kSum,
+        reduce_scatter(c, kTensorTest, deviates ? Reduction::kMax : Reduction::kSum,
                        Rows(SHARDREC_FLOAT32, 5, 3, 0).view(), out.view());
       },
   };
@@ -355,26 +356,28 @@ TEST_P(FailureConformance, TensorsThatDifferInSizeDtypeRootOrReductionAreMismatc
 TEST_P(FailureConformance, ARankThatDiesInACollectiveOfTensorsEndsTheOthersCall) {
   if (!engine().offers(3)) GTEST_SKIP() << "needs 3 ranks";
   const std::function<void(Collectives&)> calls[] = {
-      [](Collectives& c) { broadcast(c, kTest, 1, Rows(SHARDREC_FLOAT32, 500, 3, 1).view()); },
+      [](Collectives& c) {
+        broadcast(c, kTensorTest, 1, Rows(SHARDREC_FLOAT32, 500, 3, 1).view());
+      },
       [](Collectives& c) {
         const Rows out(SHARDREC_FLOAT32, 500, 3, 0);
-        all_gather(c, kTest, Rows(SHARDREC_FLOAT32, 500, 1, 0).view(), out.view());
+        all_gather(c, kTensorTest, Rows(SHARDREC_FLOAT32, 500, 1, 0).view(), out.view());
       },
       [](Collectives& c) {
         const Rows out(SHARDREC_FLOAT32, 500, 1, 0);
-        reduce_scatter(c, kTest, Reduction::kSum, Rows(SHARDREC_FLOAT32, 500, 3, 0).view(),
+        reduce_scatter(c, kTensorTest, Reduction::kSum, Rows(SHARDREC_FLOAT32, 500, 3, 0).view(),
                        out.view());
       },
       [](Collectives& c) {
         const Rows rows(SHARDREC_FLOAT32, 1500, 3, 0);
         const std::vector<int64_t> equal = {500, 500, 500};
-        all_to_all(c, kTest, rows.view(), equal, rows.view(), equal);
+        all_to_all(c, kTensorTest, rows.view(), equal, rows.view(), equal);
       },
   };
   for (const auto& call : calls) {
     for (const auto& [rank, error] : run(engine(), 3, [&](Communicator& comm) {
            Collectives collectives = collectives_of(comm);
-           collectives.barrier(kTest);
+           collectives.barrier(kTensorTest);
            if (comm.rank() == 1) core::fail(SHARDREC_INTERNAL, "dies");
            call(collectives);
          })) {

@@ -17,9 +17,9 @@ namespace {
 using shardrec::Mlp;
 
 constexpr int kRanks = 2;
-constexpr int64_t kBatch = 37;
+constexpr int64_t kRowsOfRank = 37;
 
-Mlp make(int64_t inputs, int rank, const char* precision) {
+Mlp make_kinds(int64_t inputs, int rank, const char* precision) {
   shardrec::MlpOptions options;
   options.seed(5 + rank).threads(1).optimizer("sgd").precision(precision);
   Mlp mlp(inputs, options);
@@ -29,15 +29,16 @@ Mlp make(int64_t inputs, int rank, const char* precision) {
 }
 
 // The gradients of a batch that is the rank's in this step.
-void train(Mlp& mlp, int rank, int step) {
+void train_kinds(Mlp& mlp, int rank, int step) {
   std::mt19937 random(static_cast<unsigned>(10 * step + rank));
   std::normal_distribution<float> normal;
   const int64_t inputs = mlp.info().inputs;
-  std::vector<float> x(static_cast<size_t>(kBatch * inputs)), y(kBatch * 2), dy(kBatch * 2);
+  std::vector<float> x(static_cast<size_t>(kRowsOfRank * inputs)), y(kRowsOfRank * 2),
+      dy(kRowsOfRank * 2);
   for (float& v : x) v = normal(random);
   for (float& v : dy) v = normal(random);
-  mlp.forward({x.data(), kBatch, inputs}, {y.data(), kBatch, 2});
-  mlp.backward({dy.data(), kBatch, 2});
+  mlp.forward({x.data(), kRowsOfRank, inputs}, {y.data(), kRowsOfRank, 2});
+  mlp.backward({dy.data(), kRowsOfRank, 2});
 }
 
 std::vector<float> all_of(Mlp& mlp, bool gradients) {
@@ -59,15 +60,15 @@ void write(Mlp& mlp, const std::vector<float>& values) {
   }
 }
 
-bool same(const std::vector<float>& a, const std::vector<float>& b) {
+bool same_values(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && shardrec::test::same_numbers(a.data(), b.data(), a.size());
 }
 
 void expect_mean(int64_t inputs, const char* precision = "float32") {
   run(kRanks, [&](shardrec::Comm& comm, int rank) {
-    Mlp mlp = make(inputs, rank, precision);
+    Mlp mlp = make_kinds(inputs, rank, precision);
     std::vector<Mlp> alone;  // of each rank
-    for (int r = 0; r < kRanks; ++r) alone.push_back(make(inputs, r, precision));
+    for (int r = 0; r < kRanks; ++r) alone.push_back(make_kinds(inputs, r, precision));
     EXPECT_EQ(mlp.info().layers, 11);
     EXPECT_EQ(mlp.info().parameters, 2 + 2 + 3 + 2 + 2 + 2 + 2 + 2);
     shardrec::Ddp ddp(comm, shardrec::DdpOptions().bucket_bytes(1 << 12, 1 << 16));
@@ -79,16 +80,16 @@ void expect_mean(int64_t inputs, const char* precision = "float32") {
       for (int r = 0; r < kRanks; ++r) {
         Mlp& own = alone[static_cast<size_t>(r)];
         write(own, all_of(mlp, false));
-        train(own, r, step);
+        train_kinds(own, r, step);
         const std::vector<float> gradient = all_of(own, true);
         for (size_t i = 0; i < expected.size(); ++i) expected[i] += gradient[i];
       }
       for (float& value : expected) value *= 1.0F / kRanks;
       ddp.begin();
-      train(mlp, rank, step);
+      train_kinds(mlp, rank, step);
       ddp.end();
       ddp.wait();
-      EXPECT_TRUE(same(all_of(mlp, true), expected)) << "rank " << rank << ", step " << step;
+      EXPECT_TRUE(same_values(all_of(mlp, true), expected)) << "rank " << rank << ", step " << step;
       mlp.step();
     }
     ddp.check_equal();

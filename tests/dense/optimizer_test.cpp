@@ -24,7 +24,7 @@
 namespace shardrec::dense {
 namespace {
 
-constexpr int64_t kSize = 1003;
+constexpr int64_t kElementsOfAll = 1003;
 constexpr auto kKinds =
     std::to_array({SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_MOMENTUM_SGD,
                    SHARDREC_OPTIMIZER_ADAGRAD, SHARDREC_OPTIMIZER_ADAM, SHARDREC_OPTIMIZER_LAMB});
@@ -32,22 +32,25 @@ constexpr auto kKinds =
 void run(plan::Optimizer optimizer) {
   core::Threads threads(2);
   Parameters parameters(optimizer);
-  parameters.append({{.name = "w", .shape = {kSize}, .offset = 0, .size = kSize}});
+  parameters.append(
+      {{.name = "w", .shape = {kElementsOfAll}, .offset = 0, .size = kElementsOfAll}});
   std::mt19937 random(17);
   std::normal_distribution<float> normal;
-  for (int64_t i = 0; i < kSize; ++i) parameters.values()[i] = normal(random);
-  test::OptimizerReference reference{optimizer, {parameters.values(), parameters.values() + kSize}};
+  for (int64_t i = 0; i < kElementsOfAll; ++i) parameters.values()[i] = normal(random);
+  test::OptimizerReference reference{optimizer,
+                                     {parameters.values(), parameters.values() + kElementsOfAll}};
   for (int t = 1; t <= 20; ++t) {
-    for (int64_t i = 0; i < kSize; ++i) parameters.gradients()[i] = normal(random);
-    reference.step({parameters.gradients(), kSize}, t);
+    for (int64_t i = 0; i < kElementsOfAll; ++i) parameters.gradients()[i] = normal(random);
+    reference.step({parameters.gradients(), kElementsOfAll}, t);
     parameters.step(threads);
   }
   EXPECT_EQ(parameters.steps(), 20);
-  test::expect_near({parameters.values(), kSize}, reference.w, 3e-6, "weights");
+  test::expect_near({parameters.values(), kElementsOfAll}, reference.w, 3e-6, "weights");
   const size_t states = state_names(optimizer.kind).size();
-  if (states > 0) test::expect_near({parameters.state(0), kSize}, reference.first, 3e-6, "state 0");
+  if (states > 0)
+    test::expect_near({parameters.state(0), kElementsOfAll}, reference.first, 3e-6, "state 0");
   if (states > 1)
-    test::expect_near({parameters.state(1), kSize}, reference.second, 3e-6, "state 1");
+    test::expect_near({parameters.state(1), kElementsOfAll}, reference.second, 3e-6, "state 1");
 }
 
 TEST(Optimizer, TwentyStepsEqualTheFormulaInDouble) {

@@ -13,7 +13,7 @@ using compute::DeduplicatedBlocks;
 using compute::PlainBlock;
 using compute::uniform;
 
-struct Shape {
+struct IdsShape {
   int64_t ids = 0;
   int64_t different = 1;  // at most
   bool is_64 = false;
@@ -40,9 +40,9 @@ class DeduplicationOnDevice : public MirroredTest {
     message.bytes.resize(core::align_up(message.bytes.size(), 8));
   }
 
-  Message message_of(const std::vector<Shape>& shapes) {
+  Message message_of(const std::vector<IdsShape>& shapes) {
     Message message;
-    for (const Shape& shape : shapes) {
+    for (const IdsShape& shape : shapes) {
       const auto lengths = static_cast<size_t>(uniform(random_, 0, 50));
       append(message, std::vector<uint64_t>(lengths, message.blocks.size()));
       // Some of the different ids stand in most places.
@@ -84,7 +84,7 @@ class DeduplicationOnDevice : public MirroredTest {
   }
 
   // All in one call, here and there.
-  void compare(const std::vector<std::vector<Shape>>& shapes) {
+  void compare(const std::vector<std::vector<IdsShape>>& shapes) {
     std::vector<Message> here;
     std::vector<std::unique_ptr<Array>> arrays;
     for (const auto& of_message : shapes) {
@@ -146,10 +146,10 @@ TEST_F(DeduplicationOnDevice, LeavesMessagesThatWouldNotBeShorter) {
 
 TEST_F(DeduplicationOnDevice, AgreesOnRandomMessages) {
   for (int repeat = 0; repeat < 20; ++repeat) {
-    std::vector<std::vector<Shape>> shapes(static_cast<size_t>(uniform(random_, 1, 4)));
-    for (std::vector<Shape>& message : shapes) {
+    std::vector<std::vector<IdsShape>> shapes(static_cast<size_t>(uniform(random_, 1, 4)));
+    for (std::vector<IdsShape>& message : shapes) {
       message.resize(static_cast<size_t>(uniform(random_, 0, 6)));
-      for (Shape& shape : message) {
+      for (IdsShape& shape : message) {
         shape = {.ids = uniform(random_, 0, 5000),
                  .different = uniform(random_, 1, 2000),
                  .is_64 = uniform(random_, 0, 1) == 1,

@@ -21,7 +21,7 @@ using compute::Numbers;
 using compute::Random;
 using compute::uniform;
 
-struct Shape {
+struct OutputShape {
   int64_t rows = 40;
   int64_t width = 16;
   int64_t items = 70;
@@ -37,7 +37,7 @@ struct Shape {
   Numbers numbers = Numbers::kOrdinary;
 };
 
-Shape random_shape(Random& random, int64_t width) {
+OutputShape random_shape(Random& random, int64_t width) {
   const bool sequence = uniform(random, 0, 3) == 0;
   return {.rows = uniform(random, 1, 60),
           .width = width,
@@ -55,9 +55,9 @@ Shape random_shape(Random& random, int64_t width) {
 }
 
 // A feature's lookup with what it reads, on the host.
-class Feature {
+class OutputFeature {
  public:
-  Feature(Random& random, const Shape& shape) : shape_(shape) {
+  OutputFeature(Random& random, const OutputShape& shape) : shape_(shape) {
     const size_t stride = static_cast<size_t>(shape.width) + shape.padding;
     table_ = Elements(shape.element,
                       numbers_of(random, static_cast<size_t>(shape.rows) * stride, shape.numbers));
@@ -79,7 +79,7 @@ class Feature {
                 std::byte{0x5A});
   }
 
-  const Shape& shape() const { return shape_; }
+  const OutputShape& shape() const { return shape_; }
   const Elements& table() const { return table_; }
   std::span<const std::byte> ids() const {
     return shape_.is_64 ? std::as_bytes(std::span(ids_64_)) : std::as_bytes(std::span(ids_32_));
@@ -113,7 +113,7 @@ class Feature {
   }
 
  private:
-  Shape shape_;
+  OutputShape shape_;
   Elements table_;
   std::vector<int64_t> ids_64_;
   std::vector<int32_t> ids_32_;
@@ -127,7 +127,7 @@ class OutputLookupOnDevice : public DeviceTest {
  protected:
   class OnDevice {
    public:
-    OnDevice(OutputLookupOnDevice& test, Feature& feature)
+    OnDevice(OutputLookupOnDevice& test, OutputFeature& feature)
         : table_(test, feature.table().data(),
                  feature.table().size() * element_bytes(feature.shape().element)),
           ids_(test, feature.ids().data(), feature.ids().size()),
@@ -137,7 +137,7 @@ class OutputLookupOnDevice : public DeviceTest {
                      feature.chunk_ids().size() * sizeof(uint32_t)),
           out_(test, feature.out().data(), feature.out().size()) {}
 
-    BagOutputs view(const Feature& feature) {
+    BagOutputs view(const OutputFeature& feature) {
       return feature.view(table_.data(), ids_.data(), weights_.data(), lengths_.data(),
                           chunk_ids_.data(), out_.data());
     }
@@ -148,18 +148,18 @@ class OutputLookupOnDevice : public DeviceTest {
   };
 
   // All in one call, on the device and on the CPU.
-  void compare(std::deque<Feature>& features) {
+  void compare(std::deque<OutputFeature>& features) {
     std::deque<OnDevice> on_device;
     std::vector<BagOutputs> here;
     std::vector<BagOutputs> there;
-    for (Feature& feature : features) {
+    for (OutputFeature& feature : features) {
       there.push_back(on_device.emplace_back(*this, feature).view(feature));
       here.push_back(feature.on_host());
     }
     lookup().run(there);
     cpu_->lookup().look_up_outputs(here, 0);
     for (size_t f = 0; f < features.size(); ++f) {
-      const Shape& shape = features[f].shape();
+      const OutputShape& shape = features[f].shape();
       ASSERT_TRUE(same_numbers(shape.out_element, on_device[f].out(), features[f].out()))
           << "feature " << f << ", width " << shape.width << ", " << name_of(shape.element)
           << " to " << name_of(shape.out_element) << (shape.sequence ? ", sequence" : "")
@@ -183,16 +183,16 @@ class OutputLookupOnDevice : public DeviceTest {
 TEST_F(OutputLookupOnDevice, HasTheBitsOfTheCpuForEveryKindOfRowAndOutput) {
   for (const int64_t width :
        {1, 2, 3, 4, 5, 8, 12, 16, 20, 31, 32, 33, 64, 80, 128, 130, 256, 300}) {
-    std::deque<Feature> features;
+    std::deque<OutputFeature> features;
     for (int f = 0; f < 6; ++f) features.emplace_back(random_, random_shape(random_, width));
     ASSERT_NO_FATAL_FAILURE(compare(features));
   }
 }
 
 TEST_F(OutputLookupOnDevice, TakesManyFeaturesOfManyKindsAtOnce) {
-  std::deque<Feature> features;
+  std::deque<OutputFeature> features;
   for (int f = 0; f < 70; ++f) {
-    Shape shape = random_shape(random_, uniform(random_, 1, 5) * 8);
+    OutputShape shape = random_shape(random_, uniform(random_, 1, 5) * 8);
     shape.items = uniform(random_, 0, 1) * uniform(random_, 1, 20);
     features.emplace_back(random_, shape);
   }
@@ -203,12 +203,12 @@ TEST_F(OutputLookupOnDevice, FindsTheIdsOfEveryChunk) {
   for (const bool sequence : {false, true}) {
     for (const int64_t items : {kChunk - 1, kChunk, kChunk + 1, 2 * kChunk + 77}) {
       for (const int64_t width : {4, 64}) {
-        std::deque<Feature> features;
-        features.emplace_back(random_, Shape{.width = width,
-                                             .items = items,
-                                             .longest = 3,
-                                             .sequence = sequence,
-                                             .weighted = true});
+        std::deque<OutputFeature> features;
+        features.emplace_back(random_, OutputShape{.width = width,
+                                                   .items = items,
+                                                   .longest = 3,
+                                                   .sequence = sequence,
+                                                   .weighted = true});
         ASSERT_NO_FATAL_FAILURE(compare(features)) << items << " items";
       }
     }
@@ -216,12 +216,12 @@ TEST_F(OutputLookupOnDevice, FindsTheIdsOfEveryChunk) {
 }
 
 TEST_F(OutputLookupOnDevice, TakesEmptyBagsLongBagsAndNone) {
-  std::deque<Feature> features;
-  features.emplace_back(random_, Shape{.longest = 0});
-  features.emplace_back(random_, Shape{.items = 3, .longest = 2000, .mean = true});
-  features.emplace_back(random_, Shape{.items = 0});
+  std::deque<OutputFeature> features;
+  features.emplace_back(random_, OutputShape{.longest = 0});
+  features.emplace_back(random_, OutputShape{.items = 3, .longest = 2000, .mean = true});
+  features.emplace_back(random_, OutputShape{.items = 0});
   features.emplace_back(random_,
-                        Shape{.longest = 0, .out_element = Element::kFloat16, .mean = true});
+                        OutputShape{.longest = 0, .out_element = Element::kFloat16, .mean = true});
   compare(features);
   lookup().run({});
 }

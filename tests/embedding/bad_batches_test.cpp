@@ -13,8 +13,8 @@
 namespace shardrec::test {
 namespace {
 
-constexpr int64_t kRows = 10;
-constexpr int64_t kDim = 4;
+constexpr int64_t kTableRows = 10;
+constexpr int64_t kTableDim = 4;
 constexpr int kRanks = 3;
 constexpr int64_t kBatch = 2;
 
@@ -69,7 +69,7 @@ void shift_data(shardrec_tensor& tensor, size_t bytes) {
   tensor.data = static_cast<char*>(tensor.data) + bytes;
 }
 
-struct Expected {
+struct ExpectedError {
   std::string name;
   std::function<void(Batch&)> spoil;
   std::optional<int64_t> position;
@@ -78,10 +78,10 @@ struct Expected {
   std::string sentence;  // a part of it
 };
 
-std::vector<Expected> cases() {
-  std::vector<Expected> list;
-  const auto add = [&](Expected expected) { list.push_back(std::move(expected)); };
-  for (const int64_t id : {INT64_MIN, int64_t{-1}, kRows, INT64_MAX, int64_t{1} << 32}) {
+std::vector<ExpectedError> cases() {
+  std::vector<ExpectedError> list;
+  const auto add = [&](ExpectedError expected) { list.push_back(std::move(expected)); };
+  for (const int64_t id : {INT64_MIN, int64_t{-1}, kTableRows, INT64_MAX, int64_t{1} << 32}) {
     add({"id " + std::to_string(id), [id](Batch& b) { b.ids[3] = id; }, 3, id, "b",
          "ids must be in [0, 10)"});
   }
@@ -240,18 +240,18 @@ std::vector<Expected> cases() {
 }
 
 // A rank's tables and lookup for the tests: two features "a", "b" on a row-wise table "t".
-struct Rank {
+struct CheckedRank {
   shardrec_comm* comm = nullptr;
   shardrec_collection* tables = nullptr;
   shardrec_lookup* lookup = nullptr;
-  std::vector<float> out = std::vector<float>(kBatch * 2 * kDim);
-  std::vector<float> gradient = std::vector<float>(kBatch * 2 * kDim, 0.5F);
+  std::vector<float> out = std::vector<float>(kBatch * 2 * kTableDim);
+  std::vector<float> gradient = std::vector<float>(kBatch * 2 * kTableDim, 0.5F);
 
-  Rank(shardrec_comm* communicator, shardrec_sharding kind) : comm(communicator) {
+  CheckedRank(shardrec_comm* communicator, shardrec_sharding kind) : comm(communicator) {
     SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
     shardrec_model* model = nullptr;
     SR_EXPECT_OK(shardrec_model_create(nullptr, &model));
-    SR_EXPECT_OK(shardrec_model_add_table(model, "t", kRows, kDim, nullptr, nullptr));
+    SR_EXPECT_OK(shardrec_model_add_table(model, "t", kTableRows, kTableDim, nullptr, nullptr));
     SR_EXPECT_OK(shardrec_model_add_feature(model, 0, "a", SHARDREC_POOLING_SUM));
     SR_EXPECT_OK(shardrec_model_add_feature(model, 0, "b", SHARDREC_POOLING_MEAN));
     shardrec_options* options = nullptr;
@@ -265,18 +265,18 @@ struct Rank {
     shardrec_options_destroy(&options);
     shardrec_model_destroy(&model);
   }
-  ~Rank() {
+  ~CheckedRank() {
     shardrec_lookup_destroy(&lookup);
     shardrec_collection_destroy(&tables);
   }
-  Rank(const Rank&) = delete;
-  Rank& operator=(const Rank&) = delete;
+  CheckedRank(const CheckedRank&) = delete;
+  CheckedRank& operator=(const CheckedRank&) = delete;
 
   std::vector<float> weights() {
-    std::vector<float> rows(kRows * kDim);
-    const shardrec_tensor tensor = matrix(rows.data(), kRows, kDim);
+    std::vector<float> rows(kTableRows * kTableDim);
+    const shardrec_tensor tensor = matrix(rows.data(), kTableRows, kTableDim);
     SR_EXPECT_OK(
-        shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &tensor));
+        shardrec_collection_read_range(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kTableRows, &tensor));
     return rows;
   }
   int64_t step() {
@@ -285,11 +285,11 @@ struct Rank {
     return step;
   }
   shardrec_status forward() {
-    const shardrec_tensor tensor = matrix(out.data(), kBatch, 2 * kDim);
+    const shardrec_tensor tensor = matrix(out.data(), kBatch, 2 * kTableDim);
     return shardrec_lookup_forward(lookup, 0, &tensor);
   }
   shardrec_status set_gradient() {
-    const shardrec_tensor tensor = matrix(gradient.data(), kBatch, 2 * kDim);
+    const shardrec_tensor tensor = matrix(gradient.data(), kBatch, 2 * kTableDim);
     return shardrec_lookup_set_gradient(lookup, 0, &tensor);
   }
   void good_step() {
@@ -322,14 +322,14 @@ struct Spread {
 class BadBatch : public ::testing::TestWithParam<Spread> {};
 
 TEST_P(BadBatch, OneRanksDefectIsToldToAllAndTrainingGoesOn) {
-  const std::vector<Expected> all = cases();
+  const std::vector<ExpectedError> all = cases();
   ASSERT_GE(all.size(), 40U);
   const Spread spread = GetParam();
   run_ranks(spread.ranks, 1, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, spread.sharding);
+    CheckedRank own(comm, spread.sharding);
     own.good_step();
     for (size_t c = 0; c < all.size(); ++c) {
-      const Expected& expected = all[c];
+      const ExpectedError& expected = all[c];
       SCOPED_TRACE(expected.name);
       const int failed_rank = static_cast<int>(c) % spread.ranks;
       const std::vector<float> before = own.weights();
@@ -369,7 +369,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, BadBatch,
 
 TEST(BadBatches, TheLowestRankIsNamedWhenSeveralAreBad) {
   run_ranks(kRanks, 3, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, SHARDREC_SHARDING_TABLE_WISE);
+    CheckedRank own(comm, SHARDREC_SHARDING_TABLE_WISE);
     Batch batch;
     if (rank > 0) batch.ids[static_cast<size_t>(rank)] = -rank;
     SR_OK(batch.begin(own.lookup));
@@ -381,30 +381,30 @@ TEST(BadBatches, TheLowestRankIsNamedWhenSeveralAreBad) {
 
 TEST(BadBatches, ABadOutputOrGradientIsThisRanksAloneAndMayBeTriedAgain) {
   run_ranks(kRanks, 3, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, SHARDREC_SHARDING_ROW_WISE);
+    CheckedRank own(comm, SHARDREC_SHARDING_ROW_WISE);
     Batch batch;
     SR_OK(batch.begin(own.lookup));
     if (rank == 1) {
-      std::vector<float> small(kDim);
-      shardrec_tensor wrong = matrix(small.data(), 1, kDim);
+      std::vector<float> small(kTableDim);
+      shardrec_tensor wrong = matrix(small.data(), 1, kTableDim);
       EXPECT_EQ(shardrec_lookup_forward(own.lookup, 0, &wrong), SHARDREC_INVALID_ARGUMENT);
       EXPECT_EQ(shardrec_lookup_forward(own.lookup, 0, nullptr), SHARDREC_INVALID_ARGUMENT);
-      wrong = matrix(own.out.data(), kBatch, 2 * kDim);
+      wrong = matrix(own.out.data(), kBatch, 2 * kTableDim);
       wrong.dtype = SHARDREC_FLOAT64;
       EXPECT_EQ(shardrec_lookup_forward(own.lookup, 0, &wrong), SHARDREC_INVALID_ARGUMENT);
-      wrong = matrix(own.out.data(), kBatch, 2 * kDim);
+      wrong = matrix(own.out.data(), kBatch, 2 * kTableDim);
       EXPECT_EQ(shardrec_lookup_forward(own.lookup, 1, &wrong), SHARDREC_NOT_FOUND);
       Batch again;
       EXPECT_EQ(again.begin(own.lookup), SHARDREC_INVALID_STATE);
     }
     SR_OK(own.forward());
     if (rank == 2) {
-      shardrec_tensor wrong = matrix(own.gradient.data(), kBatch, 2 * kDim);
+      shardrec_tensor wrong = matrix(own.gradient.data(), kBatch, 2 * kTableDim);
       put_on_strange_device(wrong);
       const shardrec_status refused = shardrec_lookup_set_gradient(own.lookup, 0, &wrong);
       EXPECT_TRUE(refused == SHARDREC_UNSUPPORTED || refused == SHARDREC_INVALID_ARGUMENT)
           << refused;  // the one where tables are on the CPU, the other where they are on a device
-      wrong = matrix(own.gradient.data(), kBatch, 2 * kDim);
+      wrong = matrix(own.gradient.data(), kBatch, 2 * kTableDim);
       wrong.stride[0] = 1;
       wrong.stride[1] = 2;
       EXPECT_EQ(shardrec_lookup_set_gradient(own.lookup, 0, &wrong), SHARDREC_INVALID_ARGUMENT);
@@ -417,7 +417,7 @@ TEST(BadBatches, ABadOutputOrGradientIsThisRanksAloneAndMayBeTriedAgain) {
 
 TEST(BadBatches, ARankWithoutAGradientMakesTheStepInvalidOnAll) {
   run_ranks(kRanks, 3, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, SHARDREC_SHARDING_ROW_WISE);
+    CheckedRank own(comm, SHARDREC_SHARDING_ROW_WISE);
     const std::vector<float> before = own.weights();
     Batch batch;
     SR_OK(batch.begin(own.lookup));
@@ -437,7 +437,7 @@ TEST(BadBatches, ARankWithoutAGradientMakesTheStepInvalidOnAll) {
 
 TEST(BadBatches, OneSkipMeansThatNobodyUpdates) {
   run_ranks(kRanks, 3, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, SHARDREC_SHARDING_COLUMN_WISE);
+    CheckedRank own(comm, SHARDREC_SHARDING_COLUMN_WISE);
     const std::vector<float> before = own.weights();
     Batch batch;
     SR_OK(batch.begin(own.lookup));
@@ -457,25 +457,26 @@ TEST(BadBatches, OneSkipMeansThatNobodyUpdates) {
 
 TEST(BadBatches, ARankThatEndsEarlyTakesPartUntilAllAreDone) {
   run_ranks(kRanks, 3, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, SHARDREC_SHARDING_ROW_WISE);
+    CheckedRank own(comm, SHARDREC_SHARDING_ROW_WISE);
     int steps = 0;
     for (;; ++steps) {
       const bool more = steps < 2 + rank;  // rank 2 has the most batches: 4
       Batch batch;
-      std::vector<float> out(more ? kBatch * 2 * kDim : 0);
+      std::vector<float> out(more ? kBatch * 2 * kTableDim : 0);
       std::vector<float> gradient(out.size(), 0.25F);
       if (more) {
         SR_OK(batch.begin(own.lookup));
       } else {
         SR_OK(begin_batch(own.lookup, {.batch_size = 0}));
       }
-      const shardrec_tensor out_tensor = matrix(out.data(), more ? kBatch : 0, 2 * kDim);
+      const shardrec_tensor out_tensor = matrix(out.data(), more ? kBatch : 0, 2 * kTableDim);
       SR_OK(shardrec_lookup_forward(own.lookup, 0, &out_tensor));
       int32_t done = -1;
       SR_OK(shardrec_lookup_all_done(own.lookup, &done));
       EXPECT_EQ(done, steps < 4 ? 0 : 1);
       if (done == 1) break;
-      const shardrec_tensor gradient_tensor = matrix(gradient.data(), more ? kBatch : 0, 2 * kDim);
+      const shardrec_tensor gradient_tensor =
+          matrix(gradient.data(), more ? kBatch : 0, 2 * kTableDim);
       SR_OK(shardrec_lookup_set_gradient(own.lookup, 0, &gradient_tensor));
       SR_OK(shardrec_lookup_backward(own.lookup, SHARDREC_UPDATE_APPLY));
     }
@@ -488,7 +489,7 @@ TEST(BadBatches, ARankThatNeverComesEndsTheOthersAtTheDeadline) {
   std::atomic<int> begun{0};
   std::atomic<int> waiting{kRanks - 1};
   run_ranks(kRanks, 3, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, SHARDREC_SHARDING_ROW_WISE);
+    CheckedRank own(comm, SHARDREC_SHARDING_ROW_WISE);
     own.good_step();
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 0.3));
     if (rank == 1) {
@@ -515,7 +516,7 @@ TEST(BadBatches, ARankThatNeverComesEndsTheOthersAtTheDeadline) {
 TEST(BadBatches, DestroyingALookupBetweenBeginAndForwardFailsThePeersAtOnce) {
   std::atomic<int> begun{0};
   run_ranks(kRanks, 3, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, SHARDREC_SHARDING_ROW_WISE);
+    CheckedRank own(comm, SHARDREC_SHARDING_ROW_WISE);
     Batch batch;
     SR_OK(batch.begin(own.lookup));
     begun.fetch_add(1);
@@ -533,7 +534,7 @@ TEST(BadBatches, DestroyingALookupBetweenBeginAndForwardFailsThePeersAtOnce) {
 
 TEST(BadBatches, DifferentCallsAreAMismatchOnBothSides) {
   run_ranks(2, 2, [&](int rank, shardrec_comm* comm) {
-    Rank own(comm, SHARDREC_SHARDING_ROW_WISE);
+    CheckedRank own(comm, SHARDREC_SHARDING_ROW_WISE);
     if (rank == 0) {
       Batch batch;
       SR_OK(batch.begin(own.lookup));
@@ -542,11 +543,11 @@ TEST(BadBatches, DifferentCallsAreAMismatchOnBothSides) {
     } else {
       Batch batch;
       SR_OK(batch.begin(own.lookup));
-      std::vector<float> rows(kRows * kDim);
-      const shardrec_tensor tensor = matrix(rows.data(), kRows, kDim);
-      EXPECT_EQ(
-          shardrec_collection_read_range(own.tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &tensor),
-          SHARDREC_MISMATCH)
+      std::vector<float> rows(kTableRows * kTableDim);
+      const shardrec_tensor tensor = matrix(rows.data(), kTableRows, kTableDim);
+      EXPECT_EQ(shardrec_collection_read_range(own.tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kTableRows,
+                                               &tensor),
+                SHARDREC_MISMATCH)
           << shardrec_last_error();
     }
   });

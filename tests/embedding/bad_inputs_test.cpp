@@ -12,15 +12,15 @@
 namespace shardrec::test {
 namespace {
 
-constexpr int kRanks = 3;
-constexpr int64_t kBatch = 3;
+constexpr int kInputRanks = 3;
+constexpr int64_t kInputBatch = 3;
 constexpr int64_t kWidth = 7;  // of output 0: "a" and "d"
 
 // A batch of all kinds of features; a test spoils one thing.
 //   table "t", ids out of range are errors: "a" (sum), "s" (a sequence)
 //   table "u", they are dropped:            "d" (mean), "e" (a sequence)
 struct Batch {
-  int64_t batch_size = kBatch;
+  int64_t batch_size = kInputBatch;
   std::vector<int64_t> batch_sizes = {2, 3, 1, 3};
   std::vector<int64_t> inverse = {0, 1, 0, 9, 9, 9, 0, 0, 0, -9, -9, -9};  // not read of sequences
   std::vector<int64_t> lengths = {1, 2, 1, 0, 1, 3, 0, 0, 1};
@@ -331,13 +331,13 @@ class BadInput : public ::testing::TestWithParam<shardrec_sharding> {};
 TEST_P(BadInput, OneRanksDefectIsToldToAllAndTrainingGoesOn) {
   const std::vector<Expected> all = cases();
   ASSERT_GE(all.size(), 40U);
-  run_ranks(kRanks, 1, [&](int rank, shardrec_comm* comm) {
+  run_ranks(kInputRanks, 1, [&](int rank, shardrec_comm* comm) {
     Rank own(comm, GetParam(), SHARDREC_FLOAT32);
     own.good_step();
     for (size_t c = 0; c < all.size(); ++c) {
       const Expected& expected = all[c];
       SCOPED_TRACE(expected.name);
-      const int failed_rank = static_cast<int>(c) % kRanks;
+      const int failed_rank = static_cast<int>(c) % kInputRanks;
       const std::vector<float> before = own.weights();
       Batch batch;
       if (rank == failed_rank) expected.spoil(batch);
@@ -387,16 +387,16 @@ TEST_P(BadOutput, IsThisRanksAloneAndMayBeTriedAgain) {
       shardrec_status status;
     };
     const std::vector<Wrong> wrongs = {
-        {0, GetParam(), kBatch - 1, kWidth, SHARDREC_INVALID_ARGUMENT},
-        {0, GetParam(), kBatch, kWidth - 1, SHARDREC_INVALID_ARGUMENT},
-        {0, other, kBatch, kWidth, SHARDREC_INVALID_ARGUMENT},
-        {0, SHARDREC_FLOAT64, kBatch, kWidth, SHARDREC_INVALID_ARGUMENT},
+        {0, GetParam(), kInputBatch - 1, kWidth, SHARDREC_INVALID_ARGUMENT},
+        {0, GetParam(), kInputBatch, kWidth - 1, SHARDREC_INVALID_ARGUMENT},
+        {0, other, kInputBatch, kWidth, SHARDREC_INVALID_ARGUMENT},
+        {0, SHARDREC_FLOAT64, kInputBatch, kWidth, SHARDREC_INVALID_ARGUMENT},
         {1, GetParam(), 3, 4, SHARDREC_INVALID_ARGUMENT},
         {1, GetParam(), 2, 3, SHARDREC_INVALID_ARGUMENT},
         {1, other, 2, 4, SHARDREC_INVALID_ARGUMENT},
         {1, SHARDREC_INT32, 2, 4, SHARDREC_INVALID_ARGUMENT},
         {2, GetParam(), 0, 3, SHARDREC_INVALID_ARGUMENT},
-        {2, GetParam(), kBatch, 3, SHARDREC_INVALID_ARGUMENT},
+        {2, GetParam(), kInputBatch, 3, SHARDREC_INVALID_ARGUMENT},
         {3, GetParam(), 1, 3, SHARDREC_NOT_FOUND},
         {-1, GetParam(), 1, 3, SHARDREC_NOT_FOUND},
         {INT32_MAX, GetParam(), 1, 3, SHARDREC_NOT_FOUND},
@@ -414,7 +414,7 @@ TEST_P(BadOutput, IsThisRanksAloneAndMayBeTriedAgain) {
     };
     Batch batch;
     SR_OK(batch.begin(own.lookup));
-    EXPECT_EQ(own.shape(0), std::make_pair(kBatch, kWidth));
+    EXPECT_EQ(own.shape(0), std::make_pair(kInputBatch, kWidth));
     EXPECT_EQ(own.shape(1), std::make_pair(int64_t{2}, int64_t{4}));
     EXPECT_EQ(own.shape(2), std::make_pair(int64_t{1}, int64_t{3}));
     if (rank == 0) try_all(shardrec_lookup_forward);
@@ -494,7 +494,7 @@ TEST(WeightGradient, IsAskedForByAllRanksOrTheForwardIsAMismatchAndTheCommunicat
     SR_OK(shardrec_lookup_create(own.tables, options, &lookup));
     Batch batch;
     SR_OK(batch.begin(lookup));
-    const HalfMatrix out(SHARDREC_FLOAT32, kBatch, kWidth);
+    const HalfMatrix out(SHARDREC_FLOAT32, kInputBatch, kWidth);
     EXPECT_EQ(shardrec_lookup_forward(lookup, 0, &out.tensor), SHARDREC_DISAGREEMENT);
     EXPECT_EQ(error_number(SHARDREC_ERROR_RANK), 1);
     EXPECT_NE(std::string(shardrec_last_error()).find("WEIGHT_GRADIENT"), std::string::npos);

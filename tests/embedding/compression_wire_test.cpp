@@ -23,8 +23,8 @@ namespace {
 using comm::Communicator;
 using Join = std::function<std::shared_ptr<Communicator>(int rank)>;
 
-constexpr int kRanks = 3;
-constexpr int64_t kBatch = 40;
+constexpr int kWireRanks = 3;
+constexpr int64_t kWireBatch = 40;
 constexpr int64_t kDim = 13;
 
 // Shortens the messages of one operation that come from rank 0, or lengthens them.
@@ -89,7 +89,7 @@ void train(const std::shared_ptr<Communicator>& communicator, shardrec_compressi
   plan::add_table(model, {.name = "b", .rows = 7, .dim = kDim});
   plan::add_feature(model, {.name = "a", .table = 0, .pooling = SHARDREC_POOLING_SUM});
   plan::add_feature(model, {.name = "b", .table = 1, .pooling = SHARDREC_POOLING_MEAN});
-  const plan::Topology topology{.ranks = kRanks, .ranks_per_node = 2};
+  const plan::Topology topology{.ranks = kWireRanks, .ranks_per_node = 2};
   CollectionOptions options;
   options.threads = 1;
   if (borrow) options.divisor = SHARDREC_DIVISOR_NONE;  // by three, gradients are not lent
@@ -101,18 +101,18 @@ void train(const std::shared_ptr<Communicator>& communicator, shardrec_compressi
   std::mt19937_64 random(static_cast<uint64_t>(communicator->rank()));
   for (int step = 0; step < 2; ++step) {
     std::vector<int64_t> values;
-    std::vector<int64_t> lengths(2 * kBatch, 2);
-    for (int64_t i = 0; i < 4 * kBatch; ++i) {
-      values.push_back(static_cast<int64_t>(random() % (i < 2 * kBatch ? 50U : 7U)));
+    std::vector<int64_t> lengths(2 * kWireBatch, 2);
+    for (int64_t i = 0; i < 4 * kWireBatch; ++i) {
+      values.push_back(static_cast<int64_t>(random() % (i < 2 * kWireBatch ? 50U : 7U)));
     }
-    std::vector<float> out(static_cast<size_t>(kBatch * 2 * kDim));
+    std::vector<float> out(static_cast<size_t>(kWireBatch * 2 * kDim));
     std::vector<float> gradient(out.size());
     for (float& g : gradient) g = static_cast<float>(random() % 1000) / 777;
     const shardrec_tensor values_tensor = test::vector_of(values);
     const shardrec_tensor lengths_tensor = test::vector_of(lengths);
-    const shardrec_tensor out_tensor = test::matrix(out.data(), kBatch, 2 * kDim);
-    const shardrec_tensor gradient_tensor = test::matrix(gradient.data(), kBatch, 2 * kDim);
-    lookup.begin({.batch_size = kBatch, .values = &values_tensor, .lengths = &lengths_tensor});
+    const shardrec_tensor out_tensor = test::matrix(out.data(), kWireBatch, 2 * kDim);
+    const shardrec_tensor gradient_tensor = test::matrix(gradient.data(), kWireBatch, 2 * kDim);
+    lookup.begin({.batch_size = kWireBatch, .values = &values_tensor, .lengths = &lengths_tensor});
     lookup.forward(0, &out_tensor);
     result.outputs.insert(result.outputs.end(), out.begin(), out.end());
     lookup.set_gradient(0, &gradient_tensor);
@@ -129,9 +129,9 @@ void train(const std::shared_ptr<Communicator>& communicator, shardrec_compressi
 
 std::vector<Result> train_all(const Join& join, shardrec_compression compression,
                               shardrec_sharding kind, bool borrow = false) {
-  std::vector<Result> results(kRanks);
+  std::vector<Result> results(kWireRanks);
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < kWireRanks; ++rank) {
     threads.emplace_back([&, rank] {
       Result& result = results[static_cast<size_t>(rank)];
       const auto communicator = join(rank);
@@ -149,7 +149,7 @@ std::vector<Result> train_all(const Join& join, shardrec_compression compression
 }
 
 Join on_local() {
-  return [group = comm::local::make_group(kRanks, 2)](int rank) {
+  return [group = comm::local::make_group(kWireRanks, 2)](int rank) {
     return comm::local::join(group, rank);
   };
 }
@@ -157,7 +157,9 @@ Join on_local() {
 Join on_links() {
   support::MemoryLinkOptions options;
   options.ranks_per_node = 2;
-  return [link = support::MemoryLink::make(kRanks, options)](int rank) { return link->join(rank); };
+  return [link = support::MemoryLink::make(kWireRanks, options)](int rank) {
+    return link->join(rank);
+  };
 }
 
 constexpr shardrec_compression kTypes[] = {
@@ -170,7 +172,7 @@ TEST(CompressionEngines, GiveTheSameBits) {
     for (const shardrec_compression type : kTypes) {
       const auto here = train_all(on_local(), type, kind);
       const auto there = train_all(on_links(), type, kind);
-      for (size_t rank = 0; rank < kRanks; ++rank) {
+      for (size_t rank = 0; rank < kWireRanks; ++rank) {
         ASSERT_FALSE(here[rank].error) << here[rank].error->sentence();
         ASSERT_FALSE(there[rank].error) << there[rank].error->sentence();
         EXPECT_EQ(here[rank].outputs, there[rank].outputs);

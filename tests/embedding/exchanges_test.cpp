@@ -16,8 +16,8 @@
 namespace shardrec::embedding {
 namespace {
 
-constexpr int64_t kRows = 10;
-constexpr int64_t kDim = 8;
+constexpr int64_t kExchangedRows = 10;
+constexpr int64_t kExchangedDim = 8;
 
 // A table cut by columns whose optimizer sums over whole rows and whose rows have a largest norm,
 // and one that is replicated by rows: with the gradients of weights, a step exchanges all there is.
@@ -25,15 +25,20 @@ std::shared_ptr<Collection> everything(const std::shared_ptr<comm::local::Group>
   plan::Model model;
   plan::set_optimizer(model, {.kind = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, .max_norm = 0.01});
   for (const char* name : {"cut", "replicated"}) {
-    const int32_t table = plan::add_table(model, {.name = name, .rows = kRows, .dim = kDim});
+    const int32_t table =
+        plan::add_table(model, {.name = name, .rows = kExchangedRows, .dim = kExchangedDim});
     plan::add_feature(model, {.name = name, .table = table, .pooling = SHARDREC_POOLING_SUM});
   }
   plan::Plan plan{.topology = {.ranks = 2, .ranks_per_node = 2},
                   .tables = std::vector<plan::TablePlan>(2)};
   plan::add_box(plan, model, 0,
-                {.rank = 0, .cells = {.row = 0, .rows = kRows, .col = 0, .cols = kDim / 2}});
-  plan::add_box(plan, model, 0,
-                {.rank = 1, .cells = {.row = 0, .rows = kRows, .col = kDim / 2, .cols = kDim / 2}});
+                {.rank = 0,
+                 .cells = {.row = 0, .rows = kExchangedRows, .col = 0, .cols = kExchangedDim / 2}});
+  plan::add_box(
+      plan, model, 0,
+      {.rank = 1,
+       .cells = {
+           .row = 0, .rows = kExchangedRows, .col = kExchangedDim / 2, .cols = kExchangedDim / 2}});
   plan::replicate(plan, model, 1, SHARDREC_REPLICATION_ROWS);
   return std::make_shared<Collection>(comm::local::join(group, rank), model, plan,
                                       CollectionOptions{.threads = 1});
@@ -52,10 +57,10 @@ TEST(Exchanges, OfTheLargestStepAreAsManyAsMayBeHeld) {
         std::vector<int64_t> lengths = {2, 2};
         const shardrec_tensor values = test::vector_of(ids);
         const shardrec_tensor counts = test::vector_of(lengths);
-        std::vector<float> out(2 * kDim);
-        std::vector<float> gradient(2 * kDim, 0.5F);
-        const shardrec_tensor outputs = test::matrix(out.data(), 1, 2 * kDim);
-        const shardrec_tensor gradients = test::matrix(gradient.data(), 1, 2 * kDim);
+        std::vector<float> out(2 * kExchangedDim);
+        std::vector<float> gradient(2 * kExchangedDim, 0.5F);
+        const shardrec_tensor outputs = test::matrix(out.data(), 1, 2 * kExchangedDim);
+        const shardrec_tensor gradients = test::matrix(gradient.data(), 1, 2 * kExchangedDim);
         for (Lookup& lookup : lookups) {
           lookup.begin({.batch_size = 1, .values = &values, .lengths = &counts});
           lookup.forward(0, &outputs);
@@ -78,7 +83,7 @@ TEST(Exchanges, OfTheLargestStepAreAsManyAsMayBeHeld) {
 
 TEST(Exchanges, BeyondTheMostThatMayBeHeldAreRefused) {
   plan::Model model;
-  plan::add_table(model, {.name = "t", .rows = kRows, .dim = kDim});
+  plan::add_table(model, {.name = "t", .rows = kExchangedRows, .dim = kExchangedDim});
   const plan::Plan plan =
       planner::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE);
   Collection collection(comm::local::join(comm::local::make_group(1, 1), 0), model, plan,

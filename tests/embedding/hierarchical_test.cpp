@@ -140,8 +140,9 @@ TEST_F(NodeSumsOfFour, RefusesWhatIsNotAsLongAsItSays) {
 }
 
 // What every rank is told when it makes a collection with such options.
-void expect_refused(shardrec_status status, const std::string& words,
-                    const std::function<void(int rank, shardrec_options* options)>& choose) {
+void expect_options_refused(
+    shardrec_status status, const std::string& words,
+    const std::function<void(int rank, shardrec_options* options)>& choose) {
   run_ranks(3, 3, [&](int rank, shardrec_comm* comm) {
     shardrec_model* model = nullptr;
     SR_OK(shardrec_model_create(nullptr, &model));
@@ -164,14 +165,15 @@ void expect_refused(shardrec_status status, const std::string& words,
 }
 
 TEST(HierarchicalOption, DoesNotGoWithCompression) {
-  expect_refused(SHARDREC_UNSUPPORTED, "FORWARD_COMPRESSION", [](int, shardrec_options* options) {
-    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, 1));
-    SR_OK(shardrec_options_set_text(options, SHARDREC_OPTION_FORWARD_COMPRESSION, "float16"));
-  });
+  expect_options_refused(
+      SHARDREC_UNSUPPORTED, "FORWARD_COMPRESSION", [](int, shardrec_options* options) {
+        SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, 1));
+        SR_OK(shardrec_options_set_text(options, SHARDREC_OPTION_FORWARD_COMPRESSION, "float16"));
+      });
 }
 
 TEST(HierarchicalOption, MustBeTheSameOnAllRanks) {
-  expect_refused(SHARDREC_DISAGREEMENT, "rank 2", [](int rank, shardrec_options* options) {
+  expect_options_refused(SHARDREC_DISAGREEMENT, "rank 2", [](int rank, shardrec_options* options) {
     SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, rank == 2 ? 1 : 0));
   });
 }

@@ -12,7 +12,7 @@
 namespace shardrec::test {
 namespace {
 
-constexpr int kRanks = 3;
+constexpr int kRanksOfNonFinite = 3;
 
 // Two pooled features of a table each, 2 and 3 columns, and a sequence of the second one.
 struct Collection {
@@ -99,7 +99,7 @@ void expect_reported(const char* feature, const char* table, int64_t position, c
 class NonFinite : public testing::TestWithParam<bool> {};  // borrowed?
 
 TEST_P(NonFinite, WeightsAreRefusedOnAllRanks) {
-  run_ranks(kRanks, kRanks, [](int rank, shardrec_comm* comm) {
+  run_ranks(kRanksOfNonFinite, kRanksOfNonFinite, [](int rank, shardrec_comm* comm) {
     Collection own(comm, "error", GetParam());
     for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
       if (rank == 1) own.weights[4] = bad;
@@ -116,7 +116,7 @@ TEST_P(NonFinite, WeightsAreRefusedOnAllRanks) {
 }
 
 TEST_P(NonFinite, GradientsAreRefusedOnAllRanks) {
-  run_ranks(kRanks, kRanks, [](int rank, shardrec_comm* comm) {
+  run_ranks(kRanksOfNonFinite, kRanksOfNonFinite, [](int rank, shardrec_comm* comm) {
     Collection own(comm, "error", GetParam());
     SR_EXPECT_OK(own.forward());
     if (rank == 1) own.pooled_gradient[6] = -HUGE_VALF;
@@ -138,7 +138,7 @@ TEST_P(NonFinite, GradientsAreRefusedOnAllRanks) {
 }
 
 TEST_P(NonFinite, StepsAreSkippedByAllRanksAndChangeNothing) {
-  run_ranks(kRanks, kRanks, [](int rank, shardrec_comm* comm) {
+  run_ranks(kRanksOfNonFinite, kRanksOfNonFinite, [](int rank, shardrec_comm* comm) {
     Collection own(comm, "skip", GetParam());
     SR_EXPECT_OK(own.forward());
     const std::vector<float> before = own.pooled;
@@ -165,7 +165,7 @@ TEST_P(NonFinite, StepsAreSkippedByAllRanksAndChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(Borrowed, NonFinite, testing::Bool());
 
 TEST(NonFiniteOption, IsTheSameOnAllRanks) {
-  run_ranks(kRanks, kRanks, [](int rank, shardrec_comm* comm) {
+  run_ranks(kRanksOfNonFinite, kRanksOfNonFinite, [](int rank, shardrec_comm* comm) {
     shardrec_model* model = nullptr;
     SR_OK(shardrec_model_create(nullptr, &model));
     SR_OK(shardrec_model_add_table(model, "t", 10, 2, nullptr, nullptr));

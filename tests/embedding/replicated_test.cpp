@@ -23,7 +23,7 @@ namespace {
 using embedding::Layout;
 using embedding::ReplicatedGradients;
 
-constexpr int64_t kDim = 3;
+constexpr int64_t kReplicatedDim = 3;
 
 Layout layout_of(const std::vector<int64_t>& rows, shardrec_replication way, int rank, int ranks) {
   plan::Model model;
@@ -31,7 +31,7 @@ Layout layout_of(const std::vector<int64_t>& rows, shardrec_replication way, int
   for (size_t t = 0; t < rows.size(); ++t) {
     const auto table = static_cast<int32_t>(t);
     const std::string name = "t" + std::to_string(t);
-    plan::add_table(model, {.name = name, .rows = rows[t], .dim = kDim});
+    plan::add_table(model, {.name = name, .rows = rows[t], .dim = kReplicatedDim});
     plan::add_feature(model, {.name = name, .table = table});
   }
   for (size_t t = 0; t < rows.size(); ++t) {
@@ -107,7 +107,7 @@ TEST_P(Sums, AreAPairwiseTreeOverTheRanksThatTouchedTheRow) {
         for (int64_t row = 0; row < rows[t]; ++row) {
           if (random() % one_in != 0) continue;
           mine.rows.push_back(row);
-          for (int64_t c = 0; c < kDim; ++c) mine.gradients.push_back(normal(random));
+          for (int64_t c = 0; c < kReplicatedDim; ++c) mine.gradients.push_back(normal(random));
         }
       }
       all.push_back(std::make_unique<Rank>(rows, GetParam(), rank, ranks));
@@ -131,9 +131,9 @@ TEST_P(Sums, AreAPairwiseTreeOverTheRanksThatTouchedTheRow) {
           for (size_t r = 0; r < own.size(); ++r) {
             for (size_t i = 0; i < own[r][t].rows.size(); ++i) {
               auto& columns = expected[own[r][t].rows[i]];
-              columns.resize(kDim, std::vector<Sum>(own.size()));
-              for (size_t c = 0; c < kDim; ++c) {
-                columns[c][r] = own[r][t].gradients[i * kDim + c];
+              columns.resize(kReplicatedDim, std::vector<Sum>(own.size()));
+              for (size_t c = 0; c < kReplicatedDim; ++c) {
+                columns[c][r] = own[r][t].gradients[i * kReplicatedDim + c];
               }
             }
           }
@@ -144,7 +144,7 @@ TEST_P(Sums, AreAPairwiseTreeOverTheRanksThatTouchedTheRow) {
           size_t i = 0;
           for (const auto& [row, columns] : expected) {
             ASSERT_EQ(touched[i], row);
-            for (size_t c = 0; c < kDim; ++c) {
+            for (size_t c = 0; c < kReplicatedDim; ++c) {
               EXPECT_EQ(job.gradients[i][c], *pairwise(columns[c], 0, 8))
                   << "ranks " << ranks << " table " << t << " row " << row;
             }
@@ -169,7 +169,7 @@ void put(std::vector<std::byte>& message, size_t at, T value) {
 }
 
 // Rank 1 touches rows 3, 7 and 9 of rank 0's slot: a count, a list (or a word), gradients.
-const Own kTouched{.rows = {3, 7, 9}, .gradients = std::vector<float>(3 * kDim, 1)};
+const Own kTouched{.rows = {3, 7, 9}, .gradients = std::vector<float>(3 * kReplicatedDim, 1)};
 
 const Damage kDamages[] = {
     {"no_count", SHARDREC_REPLICATION_ROWS, [](auto& m) { m.resize(4); }},

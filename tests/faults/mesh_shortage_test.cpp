@@ -13,10 +13,10 @@
 namespace shardrec::test {
 namespace {
 
-constexpr int kRanks = 4;
+constexpr int kMeshRanks = 4;
 
 // By rank.
-using Statuses = std::array<shardrec_status, kRanks>;
+using Statuses = std::array<shardrec_status, kMeshRanks>;
 
 std::string text(const Statuses& statuses) {
   std::string out;
@@ -34,7 +34,7 @@ int64_t for_each_allocation(Run run) {
   for (bool fired = true; fired && !::testing::Test::HasFailure();) {
     k += allocation_stride();
     fired = false;
-    run_ranks(kRanks, 2, [&](int rank, shardrec_comm* comm) {
+    run_ranks(kMeshRanks, 2, [&](int rank, shardrec_comm* comm) {
       SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
       SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
       run(rank, comm, k, fired);
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(NonFinite, MeshShortage, ::testing::Values("allow", "sk
                          [](const auto& test) { return std::string(test.param); });
 
 void expect_creation_ends_alike_on_all_ranks(const Arrangement& arrangement) {
-  std::barrier together(kRanks);
+  std::barrier together(kMeshRanks);
   Statuses created{};
   Statuses alive{};
   int64_t usable = 0;
@@ -84,7 +84,7 @@ void expect_creation_ends_alike_on_all_ranks(const Arrangement& arrangement) {
       }
       const bool lives = alive[0] == SHARDREC_OK;
       if (fired) ++(lives ? usable : dead);
-      for (size_t r = 1; r < kRanks; ++r) {
+      for (size_t r = 1; r < kMeshRanks; ++r) {
         EXPECT_EQ(created[r], lives ? created[0] : SHARDREC_PEER_FAILED) << what;
         EXPECT_EQ(alive[r], alive[0]) << what;
       }
@@ -118,7 +118,7 @@ TEST_P(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
 #ifdef SHARDREC_THREAD_SANITIZER
   GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
 #endif
-  std::barrier together(kRanks);
+  std::barrier together(kMeshRanks);
   Statuses synced{};
   Statuses later{};
   const int64_t last =
@@ -139,7 +139,7 @@ TEST_P(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
         if (rank == 0) {
           const std::string what = "allocation " + std::to_string(k) + text(synced) + text(later);
           EXPECT_EQ(synced[0], fired ? SHARDREC_OUT_OF_MEMORY : SHARDREC_OK) << what;
-          for (size_t r = 0; r < kRanks; ++r) {
+          for (size_t r = 0; r < kMeshRanks; ++r) {
             EXPECT_EQ(later[r], fired ? SHARDREC_PEER_FAILED : SHARDREC_OK) << what;
             if (r == 0 || synced[r] == SHARDREC_PEER_FAILED) continue;
             EXPECT_EQ(synced[r], SHARDREC_OK) << what;
@@ -160,7 +160,7 @@ double buffers_of(MeshRank& one) {
 // sync(one): a call on the replicas, or two, that all ranks make. Where all refuse it alike, all is as before.
 template <class Sync>
 void expect_refused_by_all_or_the_end_of_the_mesh(Sync sync, int64_t least_allocations) {
-  std::barrier together(kRanks);
+  std::barrier together(kMeshRanks);
   Statuses synced{};
   Statuses later{};
   const int64_t last =
@@ -186,7 +186,7 @@ void expect_refused_by_all_or_the_end_of_the_mesh(Sync sync, int64_t least_alloc
           const std::string what = "allocation " + std::to_string(k) + text(synced) + text(later);
           EXPECT_EQ(synced[0], fired ? SHARDREC_OUT_OF_MEMORY : SHARDREC_OK) << what;
           const bool lives = later[0] == SHARDREC_OK;
-          for (size_t each = 0; each < kRanks; ++each) {
+          for (size_t each = 0; each < kMeshRanks; ++each) {
             EXPECT_EQ(later[each], lives ? SHARDREC_OK : SHARDREC_PEER_FAILED) << what;
             if (lives) {
               EXPECT_EQ(synced[each], synced[0]) << what;
@@ -215,7 +215,7 @@ TEST(MeshShortageOfReplicas, AFillThatOneRankEndsIsDoneOnNone) {
 #ifdef SHARDREC_THREAD_SANITIZER
   GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
 #endif
-  std::barrier together(kRanks);
+  std::barrier together(kMeshRanks);
   Statuses filled{};
   for_each_allocation([&](int rank, shardrec_comm* comm, int64_t k, bool& fired) {
     MeshRank one(comm, {});

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kPart =
     "SHARDREC_TEST_SIMT_PART";  // "WHAT READ WRITE", files to the other process
-constexpr size_t kBytes = 5000;
+constexpr size_t kSharedBytes = 5000;
 
 struct Handles {
   cudaIpcMemHandle_t memory;
@@ -30,7 +30,7 @@ struct Handles {
 };
 
 std::vector<unsigned char> numbers(int first) {
-  std::vector<unsigned char> bytes(kBytes);
+  std::vector<unsigned char> bytes(kSharedBytes);
   std::iota(bytes.begin(), bytes.end(), static_cast<unsigned char>(first));
   return bytes;
 }
@@ -41,10 +41,10 @@ struct Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   void copy(void* to, const void* from) const {
-    check(cudaMemcpyAsync(to, from, kBytes, cudaMemcpyDefault, stream));
+    check(cudaMemcpyAsync(to, from, kSharedBytes, cudaMemcpyDefault, stream));
   }
   std::vector<unsigned char> read(const void* from) const {
-    std::vector<unsigned char> bytes(kBytes);
+    std::vector<unsigned char> bytes(kSharedBytes);
     copy(bytes.data(), from);
     check(cudaStreamSynchronize(stream));
     return bytes;
@@ -123,7 +123,7 @@ TEST(BetweenProcesses, TheOwnersPart) {
   const std::string does = what;
   Stream stream;
   void* memory = nullptr;
-  check(cudaMalloc(&memory, kBytes));
+  check(cudaMalloc(&memory, kSharedBytes));
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
   if (does == "late") simt_hold_stream(reinterpret_cast<intptr_t>(stream.stream));
@@ -224,7 +224,7 @@ TEST(BetweenProcesses, MemoryIsNotFreedWhileAnotherProcessHasItOpen) {
 TEST(BetweenProcesses, HandlesAreOpenedInOtherProcesses) {
   void* memory = nullptr;
   cudaIpcMemHandle_t handle;
-  check(cudaMalloc(&memory, kBytes));
+  check(cudaMalloc(&memory, kSharedBytes));
   check(cudaIpcGetMemHandle(&handle, memory));
   void* opened = nullptr;
   EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
@@ -232,7 +232,7 @@ TEST(BetweenProcesses, HandlesAreOpenedInOtherProcesses) {
   cudaGetLastError();
   Stream stream;
   void* of_pool = nullptr;
-  check(cudaMallocAsync(&of_pool, kBytes, stream.stream));
+  check(cudaMallocAsync(&of_pool, kSharedBytes, stream.stream));
   EXPECT_EQ(cudaIpcGetMemHandle(&handle, of_pool), cudaErrorInvalidValue);
   cudaGetLastError();
   check(cudaFreeAsync(of_pool, stream.stream));
@@ -250,7 +250,7 @@ TEST(BetweenProcessesDeathTest, MemoryIsNotClosedWhileAnOperationUsesIt) {
         void* opened = nullptr;
         void* own = nullptr;
         check(cudaIpcOpenMemHandle(&opened, owner.handles.memory, cudaIpcMemLazyEnablePeerAccess));
-        check(cudaMalloc(&own, kBytes));
+        check(cudaMalloc(&own, kSharedBytes));
         simt_hold_stream(reinterpret_cast<intptr_t>(stream.stream));
         stream.copy(own, opened);
         cudaIpcCloseMemHandle(opened);

@@ -251,13 +251,13 @@ TEST_P(WarpOperations, TheLargestBlockSums) {
 
 // ---- the orders themselves
 
-__global__ void take_turns(unsigned* next, unsigned* out) {
+__global__ void lanes_take_turns(unsigned* next, unsigned* out) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd(next, 1);
 }
 std::vector<unsigned> turns(Queue& queue) {
   unsigned* next = queue.upload(std::vector<unsigned>{0});
   unsigned* out = queue.allocate<unsigned>(192);
-  queue.run(take_turns, 3, 64, 0, next, out);
+  queue.run(lanes_take_turns, 3, 64, 0, next, out);
   return queue.download(out, 192);
 }
 TEST(Orders, ThreadsAndBlocksRunAscendingDescendingOrMixed) {
