@@ -1080,9 +1080,8 @@ func (c *Collection) CheckReplicas() error {
 //
 // Copies one replica to all others, bit for bit: tables with all optimizer states, the number of steps, learning rates
 // and frozen flags. For a sharding group that has joined: make a mesh of the ranks that there are now and a collection
-// on it, write the rows of one replica ([Collection.ReadRange] of the collection before,
-// [Collection.WriteRange]), and fill the others from it. After a rank was lost its mesh is dead, and rows of
-// the collection before cannot be read: load a checkpoint, which fills all replicas.
+// on it, and call [Collection.ContinueFrom], which fills those that bring no tables. After a rank was lost its
+// mesh is dead, and rows of the collection before cannot be read: the same call takes them, or load a checkpoint.
 // replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
 // gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas, and so is a batch
 // between forward and backward, as by [Checkpoint.Load]. Rows go through the
@@ -1096,6 +1095,31 @@ func (c *Collection) CheckReplicas() error {
 // ones), [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
 func (c *Collection) ReplicaFill(replica int) error {
 	return capi.Collection_replica_fill(c.raw(), int32(replica))
+}
+
+// ContinueFrom is shardrec_collection_continue_from.
+//
+// Goes on, in a new collection, with the tables that these ranks have trained in an earlier group: those that are left
+// after ranks were lost, or they and others that join them. The survivors make a communicator (and a mesh), and on it a
+// collection of the same model and plan, which is then filled from the memory of the ranks; no file is read.
+// from: this rank's collection on the group before, whose communicator may be dead; nil: this rank brings none. It is
+// only read, stays as it is, and may be destroyed afterwards; until then both take memory. Other options of the
+// collection (REPLICA_SYNC, DEVICE, SEED ...) may be others than before.
+// A sharding group is whole where all of its ranks bring tables after the same step and the same sync: a rank that ends
+// between the steps of one group leaves the others whole. Where all groups of the new mesh are whole and at one step,
+// each keeps its own rows, and the next sync moves all of them, unless the replicas were equal; its mean is that of the
+// replicas that there are now. Else all groups get, bit for bit, the tables of the whole group with the highest step
+// (the lowest number among equals), as by [Collection.ReplicaFill]. Optimizer states, number of steps, learning
+// rates and frozen flags go along; gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) do not.
+// [ErrInvalidState]: no group is whole, told on all ranks with a RANK that is not; a backward of `from` is under way on a
+// thread of the library; as [Collection.ReplicaFill]. After errors other than a handle's, [ErrInvalidState] and
+// [ErrInvalidArgument] this rank's groups are dead.
+// Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: [ErrInvalidHandle],
+// [ErrClosed], [ErrBusy] (also of from), [ErrInvalidArgument] (from is the collection itself; on all ranks: it has another model,
+// plan or place in its sharding group), [ErrInvalidState], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted].
+// Since 0.2.
+func (c *Collection) ContinueFrom(from *Collection) error {
+	return capi.Collection_continue_from(c.raw(), rawOf(from))
 }
 
 // SetLearningRate is shardrec_collection_set_learning_rate.

@@ -147,7 +147,9 @@ func TestMeshes(t *testing.T) {
 		sharding, replica := must(mesh.Comm(MeshGroupSharding)), must(mesh.Comm(MeshGroupReplica))
 		ok(t, must(mesh.Place()).ReplicaSize == 2 && must(sharding.Size()) == 1 && must(replica.Size()) == 2)
 		err := errors.Join(tables.SyncReplicas(), tables.SyncBegin(), tables.SyncWait(), tables.CheckReplicas(), tables.ReplicaFill(1))
-		for _, handle := range []interface{ Close() error }{tables, plan, model, sharding, replica, mesh} {
+		later := must(NewCollection(comm, mesh, model, plan, nil))
+		err = errors.Join(err, later.ContinueFrom(tables))
+		for _, handle := range []interface{ Close() error }{later, tables, plan, model, sharding, replica, mesh} {
 			handle.Close()
 		}
 		return err

@@ -73,7 +73,9 @@ def write(docs, method):
                       f"\treturn opened[{made}](capi.{made}_destroy, func(out *uintptr) error {{ return {text} }}"
                       + "".join(f", {p}" for p in parents) + ")", "}"]
     text = wrapped(method, f"{function}({', '.join(ordered + ['&' + out_name(o) for o in method.outs])})")
-    keeps = [f"\t{receiver}.raw().Keep({local(a.name)})" for a in method.args if a.kind == "handle" and method.self_arg]
+    # One of the same kind is read by the call, and not used behind it.
+    keeps = [f"\t{receiver}.raw().Keep({local(a.name)})" for a in method.args
+             if a.kind == "handle" and method.self_arg and a.of != method.owner]
     if method.function == "trace_stop":
         return out + [f"{head}{name}() {{ {text} }}"]
     if not method.outs:

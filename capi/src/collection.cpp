@@ -296,6 +296,20 @@ shardrec_status shardrec_collection_replica_fill(shardrec_collection* collection
   return on_replicas(collection, [&](training::Tables& tables) { tables.fill_replicas(replica); });
 }
 
+shardrec_status shardrec_collection_continue_from(shardrec_collection* collection,
+                                                  shardrec_collection* from) {
+  return guard([&] {
+    if (from != nullptr && from == collection) {
+      core::fail(SHARDREC_INVALID_ARGUMENT, "from is the collection itself");
+    }
+    const auto use = enter(collection, Access::kExclusive);
+    use->membership->require_open();
+    if (from == nullptr) return use->tables->continue_from(nullptr);
+    const auto earlier = enter(from, Access::kExclusive);
+    use->tables->continue_from(earlier->tables.get());
+  });
+}
+
 shardrec_status shardrec_collection_set_learning_rate(shardrec_collection* collection,
                                                       int32_t table, double learning_rate) {
   return guard([&] {

@@ -89,6 +89,12 @@ class Collection {
   }
   // Or: the device has lost a part of a step.
   bool filled_in_part() const { return filled_in_part_ || backend_->has_lost(); }
+  // What writes rows that are of another state of the model than others says when it begins, and when all are written. An
+  // error in between leaves it begun.
+  void begin_rewrite() noexcept { rewrites_ |= 1; }
+  void end_rewrite() noexcept { rewrites_ = (rewrites_ | 1) + 1; }
+  // Odd: begun, and not ended. Ranks with the same even number hold rows of the same state.
+  uint64_t rewrites() const noexcept { return rewrites_; }
   // Those that have begun to fill the tables, the same number on all ranks.
   uint64_t loads() const noexcept { return loads_; }
   // A backward is under way on a thread of the library: nobody else reads or changes the tables.
@@ -162,6 +168,7 @@ class Collection {
   bool filled_in_part_ = false;
   std::atomic<bool> in_backward_{false};
   uint64_t loads_ = 0;
+  uint64_t rewrites_ = 0;
 };
 
 // A lookup's room in its collection.

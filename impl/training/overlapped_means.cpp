@@ -199,6 +199,7 @@ void OverlappedMeans::wait() {
 }
 
 void OverlappedMeans::apply() {
+  collection_->begin_rewrite();
   const embedding::RowChange change(collection_->snapshot());
   embedding::ChangedRows& changed = collection_->changed_rows();
   for (const Copy& copy : rows_) {
@@ -229,6 +230,7 @@ void OverlappedMeans::apply() {
   for (size_t s = 0; s < collection_->shards().size(); ++s) {
     collection_->counters().rows_synced.fetch_add(averaged_rows(s), std::memory_order_relaxed);
   }
+  collection_->end_rewrite();
   under_way_ = false;
 }
 

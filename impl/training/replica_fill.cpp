@@ -49,6 +49,7 @@ class Fill {
   bool is_source() const { return replicas_.rank() == from_; }
 
   void fill() {
+    if (!is_source()) collection_.begin_rewrite();
     for (const embedding::StoredPiece& piece : embedding::stored_pieces(
              collection_.layout(), collection_.shards(), embedding::PieceUse::kLoad)) {
       const int64_t most = compute::rows_at_once(piece.row_bytes());
@@ -59,6 +60,7 @@ class Fill {
     send_settings();
     collection_.changed_rows().gather(collection_.backend());
     collection_.changed_rows().clear();
+    collection_.end_rewrite();
     collection_.update().drop_accumulated();
   }
 

@@ -65,6 +65,7 @@ void ReplicaMeans::average(comm::Collectives& of_replicas, const comm::Operation
     collection_->counters().rows_synced.fetch_add(averaged_rows(s), std::memory_order_relaxed);
   }
   collection_->changed_rows().clear();
+  collection_->end_rewrite();
 }
 
 int64_t ReplicaMeans::averaged_rows(size_t shard) const {
@@ -133,6 +134,7 @@ void ReplicaMeans::average_block(const char* operation) {
 }
 
 void ReplicaMeans::write_back(const std::byte* block) {
+  collection_->begin_rewrite();
   const embedding::RowChange change(collection_->snapshot());
   embedding::ChangedRows& changed = collection_->changed_rows();
   transfers_.clear();

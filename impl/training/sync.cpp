@@ -22,6 +22,8 @@ constexpr comm::Operation kBegin = operation_named("sync_begin", 2);
 constexpr comm::Operation kWait = operation_named("sync_wait", 3);
 constexpr comm::Operation kCheck = operation_named("check_replicas", 4, comm::DeadlineKind::kSetup);
 constexpr comm::Operation kFill = operation_named("replica_fill", 5, comm::DeadlineKind::kSetup);
+constexpr comm::Operation kContinue =
+    operation_named("continue_from", 6, comm::DeadlineKind::kSetup);
 
 comm::Collectives collectives_on(comm::Communicator& group) {
   return {group.open_channel(comm::Purpose::kControl), group.rank(), group.size()};
@@ -185,6 +187,30 @@ void ReplicaSync::fill(int32_t replica) {
     of_mesh_.barrier(kFill);
   });
   set_in_step();
+}
+
+void ReplicaSync::continue_from(const EarlierTables& from) {
+  require_ready(kContinue.name);
+  require_no_means_under_way(kContinue.name);
+  bool equal = false;
+  or_end(kContinue.name, [&] {
+    prove_call_order(*collection_, kContinue);
+    collection_->synchronize();
+    equal = continue_tables(*collection_, from,
+                            {.all = of_mesh_, .replicas = alone() ? nullptr : &of_replicas_},
+                            kContinue);
+    of_mesh_.barrier(kContinue);  // as behind a fill
+  });
+  embedding::ChangedRows& changed = collection_->changed_rows();
+  if (equal) {
+    changed.clear();
+    set_in_step();
+  } else {
+    // Which rows differ is not known: the next sync moves all of them.
+    const auto shards = collection_->shards();
+    for (size_t s = 0; s < shards.size(); ++s) changed.add_range(s, 0, shards[s].rows());
+    step_in_common_ = -1;
+  }
 }
 
 void ReplicaSync::require_ready(const char* call) const {

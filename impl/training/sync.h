@@ -12,6 +12,7 @@
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "embedding/collection.h"
+#include "training/continuation.h"
 #include "training/mesh_groups.h"
 #include "training/overlapped_means.h"
 #include "training/replica_means.h"
@@ -48,6 +49,9 @@ class ReplicaSync {
   // Every replica gets the tables, the number of steps and the settings of the one of that number; gradients that wait for
   // their step are dropped on all of them, and batches between forward and backward. Throws INVALID_ARGUMENT, DISAGREEMENT (another number on another rank).
   void fill(int32_t replica);
+
+  // As continue_tables(), of the mesh.
+  void continue_from(const EarlierTables& from);
 
   // Throws INVALID_STATE between begin() and wait().
   void require_no_means_under_way(const char* call) const;

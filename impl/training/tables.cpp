@@ -48,25 +48,49 @@ void Tables::sync_wait() {
   if (replicas_ != nullptr) replicas_->wait();
 }
 
+// Runs a call that is collective over the communicator of a collection without a mesh. An error that not all ranks
+// throw alike ends it.
+template <class Body>
+void Tables::on_all_ranks(const comm::Operation& operation, Body body) {
+  collection_->check_before(operation.name);
+  collection_->ordered().require_nothing_posted(operation.name);
+  try {
+    prove_call_order(*collection_, operation);
+    collection_->synchronize();
+    body();
+  } catch (const comm::AgreedError&) {
+    throw;
+  } catch (...) {
+    collection_->give_up(operation.name);
+    throw;
+  }
+}
+
 void Tables::check_replicas() {
   if (replicas_ != nullptr) return replicas_->check();
   constexpr comm::Operation kCheckOfRanks{.name = "check_replicas",
                                           .kind = 4,
                                           .detail = 0,
                                           .deadline_kind = comm::DeadlineKind::kSetup};
-  collection_->check_before(kCheckOfRanks.name);
-  collection_->ordered().require_nothing_posted(kCheckOfRanks.name);
-  try {
-    prove_call_order(*collection_, kCheckOfRanks);
-    collection_->synchronize();
+  on_all_ranks(kCheckOfRanks, [&] {
     check_equal(*collection_, {.all = collection_->collectives(), .replicas = nullptr},
                 kCheckOfRanks);
-  } catch (const comm::AgreedError&) {
-    throw;
-  } catch (...) {
-    collection_->give_up(kCheckOfRanks.name);
-    throw;
+  });
+}
+
+void Tables::continue_from(Tables* from) {
+  EarlierTables earlier;
+  if (from != nullptr) {
+    earlier = {.tables = &from->collection(),
+               .in_step = from->replicas_ == nullptr || from->replicas_->in_step()};
   }
+  if (replicas_ != nullptr) return replicas_->continue_from(earlier);
+  constexpr comm::Operation kContinueOnRanks{
+      .name = "continue_from", .kind = 6, .detail = 0, .deadline_kind = comm::DeadlineKind::kSetup};
+  on_all_ranks(kContinueOnRanks, [&] {
+    continue_tables(*collection_, earlier, {.all = collection_->collectives(), .replicas = nullptr},
+                    kContinueOnRanks);
+  });
 }
 
 void Tables::require_no_sync(const char* call) const {

@@ -41,6 +41,9 @@ class Tables {
   void fill_replicas(int32_t replica);
   // As ReplicaSync::check(); without a mesh, of the tables that are replicated over the communicator. Collective over it then.
   void check_replicas();
+  // As continue_tables(), with the tables of another group that this rank has been in; null: of none. Collective over
+  // the mesh, or the communicator.
+  void continue_from(Tables* from);
   // Throws INVALID_STATE while a sync that was begun is not waited for.
   void require_no_sync(const char* call) const;
 
@@ -59,6 +62,9 @@ class Tables {
   void end_filling(int64_t step) noexcept;
 
  private:
+  template <class Body>
+  void on_all_ranks(const comm::Operation& operation, Body body);
+
   plan::Plan plan_;
   std::unique_ptr<ReplicaSync> replicas_;  // null: not on a mesh
   std::shared_ptr<embedding::Collection> collection_;

@@ -119,6 +119,12 @@ void Objects::good(const char* name, shardrec_collection*& out) {
     }
   }
   out = collection_;
+  if (std::string_view(name) == "from") {  // another one than the first
+    if (earlier_ == nullptr) {
+      EXPECT_OK(shardrec_collection_create(comm_, nullptr, model_, plan_, nullptr, earlier_.out()));
+    }
+    out = earlier_;
+  }
 }
 
 // As far on its way as the call expects it.

@@ -113,6 +113,7 @@ class Objects {
   Owned<shardrec_mesh, shardrec_mesh_destroy> mesh_;
   Owned<shardrec_rendezvous, shardrec_rendezvous_destroy> rendezvous_;
   Owned<shardrec_collection, shardrec_collection_destroy> collection_;
+  Owned<shardrec_collection, shardrec_collection_destroy> earlier_;
   Owned<shardrec_lookup, shardrec_lookup_destroy> lookup_;
   Owned<shardrec_mlp, shardrec_mlp_destroy> mlp_, top_;
   Owned<shardrec_ddp, shardrec_ddp_destroy> ddp_;

@@ -396,6 +396,10 @@ TEST(Hpp, KeepsReplicasInStep) {
     tables.replica_fill(1);
     expect(4);
     tables.check_replicas();
+    shardrec::Collection later(comm, mesh, model, shardrec::Plan::collective(comm, mesh, model));
+    later.continue_from(comm.rank() == 0 ? &tables : nullptr);  // which fills rank 1's
+    later.read_range(table, SHARDREC_TABLE_WEIGHTS, 0, 1, shardrec::Matrix(row.data(), 1, 2));
+    EXPECT_EQ(row, std::vector<float>({4, 4}));
   });
 }
 

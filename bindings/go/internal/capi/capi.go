@@ -148,52 +148,52 @@ typedef _gostring_ swig_type_110;
 typedef _gostring_ swig_type_111;
 typedef _gostring_ swig_type_112;
 typedef _gostring_ swig_type_113;
-typedef long long swig_type_114;
+typedef _gostring_ swig_type_114;
 typedef long long swig_type_115;
-typedef _goslice_ swig_type_116;
-typedef _gostring_ swig_type_117;
-typedef long long swig_type_118;
+typedef long long swig_type_116;
+typedef _goslice_ swig_type_117;
+typedef _gostring_ swig_type_118;
 typedef long long swig_type_119;
-typedef _goslice_ swig_type_120;
-typedef _gostring_ swig_type_121;
-typedef _goslice_ swig_type_122;
+typedef long long swig_type_120;
+typedef _goslice_ swig_type_121;
+typedef _gostring_ swig_type_122;
 typedef _goslice_ swig_type_123;
-typedef _gostring_ swig_type_124;
-typedef _goslice_ swig_type_125;
+typedef _goslice_ swig_type_124;
+typedef _gostring_ swig_type_125;
 typedef _goslice_ swig_type_126;
-typedef _gostring_ swig_type_127;
+typedef _goslice_ swig_type_127;
 typedef _gostring_ swig_type_128;
-typedef long long swig_type_129;
+typedef _gostring_ swig_type_129;
 typedef long long swig_type_130;
-typedef _goslice_ swig_type_131;
-typedef _gostring_ swig_type_132;
-typedef long long swig_type_133;
-typedef _gostring_ swig_type_134;
+typedef long long swig_type_131;
+typedef _goslice_ swig_type_132;
+typedef _gostring_ swig_type_133;
+typedef long long swig_type_134;
 typedef _gostring_ swig_type_135;
 typedef _gostring_ swig_type_136;
-typedef long long swig_type_137;
-typedef _gostring_ swig_type_138;
+typedef _gostring_ swig_type_137;
+typedef long long swig_type_138;
 typedef _gostring_ swig_type_139;
-typedef _goslice_ swig_type_140;
-typedef _gostring_ swig_type_141;
+typedef _gostring_ swig_type_140;
+typedef _goslice_ swig_type_141;
 typedef _gostring_ swig_type_142;
-typedef _goslice_ swig_type_143;
-typedef _gostring_ swig_type_144;
+typedef _gostring_ swig_type_143;
+typedef _goslice_ swig_type_144;
 typedef _gostring_ swig_type_145;
 typedef _gostring_ swig_type_146;
 typedef _gostring_ swig_type_147;
 typedef _gostring_ swig_type_148;
-typedef _goslice_ swig_type_149;
-typedef _gostring_ swig_type_150;
+typedef _gostring_ swig_type_149;
+typedef _goslice_ swig_type_150;
 typedef _gostring_ swig_type_151;
 typedef _gostring_ swig_type_152;
-typedef _goslice_ swig_type_153;
+typedef _gostring_ swig_type_153;
 typedef _goslice_ swig_type_154;
-typedef _gostring_ swig_type_155;
+typedef _goslice_ swig_type_155;
 typedef _gostring_ swig_type_156;
 typedef _gostring_ swig_type_157;
-typedef _goslice_ swig_type_158;
-typedef _gostring_ swig_type_159;
+typedef _gostring_ swig_type_158;
+typedef _goslice_ swig_type_159;
 typedef _gostring_ swig_type_160;
 typedef _gostring_ swig_type_161;
 typedef _gostring_ swig_type_162;
@@ -217,12 +217,12 @@ typedef _gostring_ swig_type_179;
 typedef _gostring_ swig_type_180;
 typedef _gostring_ swig_type_181;
 typedef _gostring_ swig_type_182;
-typedef long long swig_type_183;
+typedef _gostring_ swig_type_183;
 typedef long long swig_type_184;
-typedef _gostring_ swig_type_185;
+typedef long long swig_type_185;
 typedef _gostring_ swig_type_186;
-typedef long long swig_type_187;
-typedef _gostring_ swig_type_188;
+typedef _gostring_ swig_type_187;
+typedef long long swig_type_188;
 typedef _gostring_ swig_type_189;
 typedef _gostring_ swig_type_190;
 typedef _gostring_ swig_type_191;
@@ -239,42 +239,42 @@ typedef _gostring_ swig_type_201;
 typedef _gostring_ swig_type_202;
 typedef _gostring_ swig_type_203;
 typedef _gostring_ swig_type_204;
-typedef _goslice_ swig_type_205;
-typedef _gostring_ swig_type_206;
-typedef _goslice_ swig_type_207;
-typedef _gostring_ swig_type_208;
+typedef _gostring_ swig_type_205;
+typedef _goslice_ swig_type_206;
+typedef _gostring_ swig_type_207;
+typedef _goslice_ swig_type_208;
 typedef _gostring_ swig_type_209;
 typedef _gostring_ swig_type_210;
-typedef long long swig_type_211;
-typedef _gostring_ swig_type_212;
+typedef _gostring_ swig_type_211;
+typedef long long swig_type_212;
 typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
-typedef _goslice_ swig_type_215;
+typedef _gostring_ swig_type_215;
 typedef _goslice_ swig_type_216;
-typedef _gostring_ swig_type_217;
-typedef _goslice_ swig_type_218;
+typedef _goslice_ swig_type_217;
+typedef _gostring_ swig_type_218;
 typedef _goslice_ swig_type_219;
-typedef _gostring_ swig_type_220;
+typedef _goslice_ swig_type_220;
 typedef _gostring_ swig_type_221;
 typedef _gostring_ swig_type_222;
 typedef _gostring_ swig_type_223;
-typedef long long swig_type_224;
+typedef _gostring_ swig_type_224;
 typedef long long swig_type_225;
-typedef _gostring_ swig_type_226;
+typedef long long swig_type_226;
 typedef _gostring_ swig_type_227;
-typedef _goslice_ swig_type_228;
+typedef _gostring_ swig_type_228;
 typedef _goslice_ swig_type_229;
 typedef _goslice_ swig_type_230;
-typedef _gostring_ swig_type_231;
-typedef _goslice_ swig_type_232;
+typedef _goslice_ swig_type_231;
+typedef _gostring_ swig_type_232;
 typedef _goslice_ swig_type_233;
 typedef _goslice_ swig_type_234;
-typedef _gostring_ swig_type_235;
-typedef _goslice_ swig_type_236;
+typedef _goslice_ swig_type_235;
+typedef _gostring_ swig_type_236;
 typedef _goslice_ swig_type_237;
 typedef _goslice_ swig_type_238;
 typedef _goslice_ swig_type_239;
-typedef _gostring_ swig_type_240;
+typedef _goslice_ swig_type_240;
 typedef _gostring_ swig_type_241;
 typedef _gostring_ swig_type_242;
 typedef _gostring_ swig_type_243;
@@ -286,17 +286,17 @@ typedef _gostring_ swig_type_248;
 typedef _gostring_ swig_type_249;
 typedef _gostring_ swig_type_250;
 typedef _gostring_ swig_type_251;
-typedef _goslice_ swig_type_252;
-typedef _gostring_ swig_type_253;
-typedef long long swig_type_254;
-typedef _gostring_ swig_type_255;
-typedef long long swig_type_256;
-typedef _gostring_ swig_type_257;
-typedef long long swig_type_258;
-typedef _gostring_ swig_type_259;
+typedef _gostring_ swig_type_252;
+typedef _goslice_ swig_type_253;
+typedef _gostring_ swig_type_254;
+typedef long long swig_type_255;
+typedef _gostring_ swig_type_256;
+typedef long long swig_type_257;
+typedef _gostring_ swig_type_258;
+typedef long long swig_type_259;
 typedef _gostring_ swig_type_260;
-typedef long long swig_type_261;
-typedef _gostring_ swig_type_262;
+typedef _gostring_ swig_type_261;
+typedef long long swig_type_262;
 typedef _gostring_ swig_type_263;
 typedef _gostring_ swig_type_264;
 typedef _gostring_ swig_type_265;
@@ -307,28 +307,28 @@ typedef _gostring_ swig_type_269;
 typedef _gostring_ swig_type_270;
 typedef _gostring_ swig_type_271;
 typedef _gostring_ swig_type_272;
-typedef _goslice_ swig_type_273;
-typedef _gostring_ swig_type_274;
+typedef _gostring_ swig_type_273;
+typedef _goslice_ swig_type_274;
 typedef _gostring_ swig_type_275;
 typedef _gostring_ swig_type_276;
 typedef _gostring_ swig_type_277;
 typedef _gostring_ swig_type_278;
 typedef _gostring_ swig_type_279;
-typedef long long swig_type_280;
-typedef _gostring_ swig_type_281;
-typedef long long swig_type_282;
-typedef _gostring_ swig_type_283;
+typedef _gostring_ swig_type_280;
+typedef long long swig_type_281;
+typedef _gostring_ swig_type_282;
+typedef long long swig_type_283;
 typedef _gostring_ swig_type_284;
 typedef _gostring_ swig_type_285;
-typedef _goslice_ swig_type_286;
+typedef _gostring_ swig_type_286;
 typedef _goslice_ swig_type_287;
-typedef _gostring_ swig_type_288;
+typedef _goslice_ swig_type_288;
 typedef _gostring_ swig_type_289;
 typedef _gostring_ swig_type_290;
 typedef _gostring_ swig_type_291;
 typedef _gostring_ swig_type_292;
-typedef long long swig_type_293;
-typedef _gostring_ swig_type_294;
+typedef _gostring_ swig_type_293;
+typedef long long swig_type_294;
 typedef _gostring_ swig_type_295;
 typedef _gostring_ swig_type_296;
 typedef _gostring_ swig_type_297;
@@ -336,39 +336,39 @@ typedef _gostring_ swig_type_298;
 typedef _gostring_ swig_type_299;
 typedef _gostring_ swig_type_300;
 typedef _gostring_ swig_type_301;
-typedef long long swig_type_302;
+typedef _gostring_ swig_type_302;
 typedef long long swig_type_303;
 typedef long long swig_type_304;
 typedef long long swig_type_305;
-typedef _gostring_ swig_type_306;
+typedef long long swig_type_306;
 typedef _gostring_ swig_type_307;
-typedef long long swig_type_308;
-typedef _goslice_ swig_type_309;
+typedef _gostring_ swig_type_308;
+typedef long long swig_type_309;
 typedef _goslice_ swig_type_310;
 typedef _goslice_ swig_type_311;
 typedef _goslice_ swig_type_312;
 typedef _goslice_ swig_type_313;
 typedef _goslice_ swig_type_314;
-typedef _gostring_ swig_type_315;
-typedef long long swig_type_316;
+typedef _goslice_ swig_type_315;
+typedef _gostring_ swig_type_316;
 typedef long long swig_type_317;
-typedef _gostring_ swig_type_318;
+typedef long long swig_type_318;
 typedef _gostring_ swig_type_319;
 typedef _gostring_ swig_type_320;
 typedef _gostring_ swig_type_321;
 typedef _gostring_ swig_type_322;
 typedef _gostring_ swig_type_323;
-typedef long long swig_type_324;
-typedef _goslice_ swig_type_325;
+typedef _gostring_ swig_type_324;
+typedef long long swig_type_325;
 typedef _goslice_ swig_type_326;
 typedef _goslice_ swig_type_327;
 typedef _goslice_ swig_type_328;
 typedef _goslice_ swig_type_329;
 typedef _goslice_ swig_type_330;
 typedef _goslice_ swig_type_331;
-typedef _gostring_ swig_type_332;
-typedef long long swig_type_333;
-typedef _goslice_ swig_type_334;
+typedef _goslice_ swig_type_332;
+typedef _gostring_ swig_type_333;
+typedef long long swig_type_334;
 typedef _goslice_ swig_type_335;
 typedef _goslice_ swig_type_336;
 typedef _goslice_ swig_type_337;
@@ -376,6 +376,7 @@ typedef _goslice_ swig_type_338;
 typedef _goslice_ swig_type_339;
 typedef _goslice_ swig_type_340;
 typedef _goslice_ swig_type_341;
+typedef _goslice_ swig_type_342;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -463,144 +464,145 @@ extern swig_type_105 _wrap_collection_sync_begin_capi(uintptr_t arg1);
 extern swig_type_106 _wrap_collection_sync_wait_capi(uintptr_t arg1);
 extern swig_type_107 _wrap_collection_check_replicas_capi(uintptr_t arg1);
 extern swig_type_108 _wrap_collection_replica_fill_capi(uintptr_t arg1, int arg2);
-extern swig_type_109 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
-extern swig_type_110 _wrap_collection_learning_rate_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_111 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_112 _wrap_collection_frozen_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_113 _wrap_collection_read_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_114 arg4, swig_type_115 arg5, swig_type_116 arg6);
-extern swig_type_117 _wrap_collection_write_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_118 arg4, swig_type_119 arg5, swig_type_120 arg6);
-extern swig_type_121 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_122 arg4, swig_type_123 arg5);
-extern swig_type_124 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_125 arg4, swig_type_126 arg5);
-extern swig_type_127 _wrap_collection_mark_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_128 _wrap_collection_changed_rows_capi(uintptr_t arg1, swig_type_129 arg2, int arg3, swig_type_130 arg4, swig_type_131 arg5, swig_voidp arg6);
-extern swig_type_132 _wrap_collection_release_mark_capi(uintptr_t arg1, swig_type_133 arg2);
-extern swig_type_134 _wrap_collection_stat_capi(uintptr_t arg1, swig_intgo arg2, int arg3, swig_voidp arg4);
-extern swig_type_135 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_109 _wrap_collection_continue_from_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_110 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
+extern swig_type_111 _wrap_collection_learning_rate_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_112 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_113 _wrap_collection_frozen_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_114 _wrap_collection_read_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_115 arg4, swig_type_116 arg5, swig_type_117 arg6);
+extern swig_type_118 _wrap_collection_write_range_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_119 arg4, swig_type_120 arg5, swig_type_121 arg6);
+extern swig_type_122 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_123 arg4, swig_type_124 arg5);
+extern swig_type_125 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_126 arg4, swig_type_127 arg5);
+extern swig_type_128 _wrap_collection_mark_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_129 _wrap_collection_changed_rows_capi(uintptr_t arg1, swig_type_130 arg2, int arg3, swig_type_131 arg4, swig_type_132 arg5, swig_voidp arg6);
+extern swig_type_133 _wrap_collection_release_mark_capi(uintptr_t arg1, swig_type_134 arg2);
+extern swig_type_135 _wrap_collection_stat_capi(uintptr_t arg1, swig_intgo arg2, int arg3, swig_voidp arg4);
+extern swig_type_136 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_136 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_137 arg2);
-extern swig_type_138 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_139 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_140 arg3);
-extern swig_type_141 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_142 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_143 arg3);
-extern swig_type_144 _wrap_lookup_send_gradients_capi(uintptr_t arg1, swig_intgo arg2);
-extern swig_type_145 _wrap_lookup_backward_capi(uintptr_t arg1, swig_intgo arg2);
-extern swig_type_146 _wrap_lookup_backward_begin_capi(uintptr_t arg1, swig_intgo arg2);
-extern swig_type_147 _wrap_lookup_backward_wait_capi(uintptr_t arg1);
-extern swig_type_148 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_149 arg2);
-extern swig_type_150 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_137 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_138 arg2);
+extern swig_type_139 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_140 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_141 arg3);
+extern swig_type_142 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_143 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_144 arg3);
+extern swig_type_145 _wrap_lookup_send_gradients_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_146 _wrap_lookup_backward_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_147 _wrap_lookup_backward_begin_capi(uintptr_t arg1, swig_intgo arg2);
+extern swig_type_148 _wrap_lookup_backward_wait_capi(uintptr_t arg1);
+extern swig_type_149 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_150 arg2);
+extern swig_type_151 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_151 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_152 arg2, swig_type_153 arg3, swig_type_154 arg4, swig_voidp arg5);
-extern swig_type_155 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_156 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_157 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_158 arg2);
-extern swig_type_159 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_160 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_161 _wrap_ddp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_162 _wrap_ddp_bucket_of_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_163 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
-extern swig_type_164 _wrap_ddp_mark_ready_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_165 _wrap_ddp_mark_unused_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_166 _wrap_ddp_end_capi(uintptr_t arg1);
-extern swig_type_167 _wrap_ddp_wait_capi(uintptr_t arg1);
-extern swig_type_168 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_169 _wrap_ddp_join_capi(uintptr_t arg1);
-extern swig_type_170 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_171 _wrap_ddp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
-extern swig_type_172 _wrap_ddp_step_capi(uintptr_t arg1);
-extern swig_type_173 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_174 _wrap_ddp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
-extern swig_type_175 _wrap_ddp_check_equal_capi(uintptr_t arg1);
-extern swig_type_176 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
-extern swig_type_177 _wrap_ddp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_178 _wrap_fsdp_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_152 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_153 arg2, swig_type_154 arg3, swig_type_155 arg4, swig_voidp arg5);
+extern swig_type_156 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_157 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_158 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_159 arg2);
+extern swig_type_160 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_161 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_162 _wrap_ddp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_163 _wrap_ddp_bucket_of_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_164 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
+extern swig_type_165 _wrap_ddp_mark_ready_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_166 _wrap_ddp_mark_unused_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_167 _wrap_ddp_end_capi(uintptr_t arg1);
+extern swig_type_168 _wrap_ddp_wait_capi(uintptr_t arg1);
+extern swig_type_169 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_170 _wrap_ddp_join_capi(uintptr_t arg1);
+extern swig_type_171 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_172 _wrap_ddp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
+extern swig_type_173 _wrap_ddp_step_capi(uintptr_t arg1);
+extern swig_type_174 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_175 _wrap_ddp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_176 _wrap_ddp_check_equal_capi(uintptr_t arg1);
+extern swig_type_177 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
+extern swig_type_178 _wrap_ddp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_179 _wrap_fsdp_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_fsdp_destroy_capi(swig_voidp arg1);
-extern swig_type_179 _wrap_fsdp_add_unit_capi(uintptr_t arg1, swig_type_180 arg2, swig_voidp arg3);
-extern swig_type_181 _wrap_fsdp_add_parameter_capi(uintptr_t arg1, int arg2, swig_type_182 arg3, swig_type_183 arg4, swig_type_184 arg5, swig_voidp arg6);
-extern swig_type_185 _wrap_fsdp_add_mlp_capi(uintptr_t arg1, swig_type_186 arg2, uintptr_t arg3, swig_type_187 arg4, swig_voidp arg5);
-extern swig_type_188 _wrap_fsdp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_189 _wrap_fsdp_commit_capi(uintptr_t arg1);
-extern swig_type_190 _wrap_fsdp_begin_capi(uintptr_t arg1, int arg2);
-extern swig_type_191 _wrap_fsdp_unshard_capi(uintptr_t arg1, int arg2);
-extern swig_type_192 _wrap_fsdp_wait_unshard_capi(uintptr_t arg1, int arg2);
-extern swig_type_193 _wrap_fsdp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_194 _wrap_fsdp_reshard_capi(uintptr_t arg1, int arg2);
-extern swig_type_195 _wrap_fsdp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_196 _wrap_fsdp_mark_ready_capi(uintptr_t arg1, int arg2);
-extern swig_type_197 _wrap_fsdp_end_capi(uintptr_t arg1);
-extern swig_type_198 _wrap_fsdp_wait_capi(uintptr_t arg1);
-extern swig_type_199 _wrap_fsdp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_200 _wrap_fsdp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
-extern swig_type_201 _wrap_fsdp_step_capi(uintptr_t arg1);
-extern swig_type_202 _wrap_fsdp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_203 _wrap_fsdp_shard_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_204 _wrap_fsdp_full_capi(uintptr_t arg1, int arg2, int arg3, swig_type_205 arg4);
-extern swig_type_206 _wrap_fsdp_set_full_capi(uintptr_t arg1, int arg2, int arg3, swig_type_207 arg4, int arg5);
-extern swig_type_208 _wrap_fsdp_check_equal_capi(uintptr_t arg1);
-extern swig_type_209 _wrap_fsdp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_210 _wrap_mlp_create_capi(swig_type_211 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_180 _wrap_fsdp_add_unit_capi(uintptr_t arg1, swig_type_181 arg2, swig_voidp arg3);
+extern swig_type_182 _wrap_fsdp_add_parameter_capi(uintptr_t arg1, int arg2, swig_type_183 arg3, swig_type_184 arg4, swig_type_185 arg5, swig_voidp arg6);
+extern swig_type_186 _wrap_fsdp_add_mlp_capi(uintptr_t arg1, swig_type_187 arg2, uintptr_t arg3, swig_type_188 arg4, swig_voidp arg5);
+extern swig_type_189 _wrap_fsdp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_190 _wrap_fsdp_commit_capi(uintptr_t arg1);
+extern swig_type_191 _wrap_fsdp_begin_capi(uintptr_t arg1, int arg2);
+extern swig_type_192 _wrap_fsdp_unshard_capi(uintptr_t arg1, int arg2);
+extern swig_type_193 _wrap_fsdp_wait_unshard_capi(uintptr_t arg1, int arg2);
+extern swig_type_194 _wrap_fsdp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_195 _wrap_fsdp_reshard_capi(uintptr_t arg1, int arg2);
+extern swig_type_196 _wrap_fsdp_gradient_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_197 _wrap_fsdp_mark_ready_capi(uintptr_t arg1, int arg2);
+extern swig_type_198 _wrap_fsdp_end_capi(uintptr_t arg1);
+extern swig_type_199 _wrap_fsdp_wait_capi(uintptr_t arg1);
+extern swig_type_200 _wrap_fsdp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_201 _wrap_fsdp_clip_gradients_capi(uintptr_t arg1, swig_intgo arg2, double arg3, swig_voidp arg4);
+extern swig_type_202 _wrap_fsdp_step_capi(uintptr_t arg1);
+extern swig_type_203 _wrap_fsdp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_204 _wrap_fsdp_shard_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_205 _wrap_fsdp_full_capi(uintptr_t arg1, int arg2, int arg3, swig_type_206 arg4);
+extern swig_type_207 _wrap_fsdp_set_full_capi(uintptr_t arg1, int arg2, int arg3, swig_type_208 arg4, int arg5);
+extern swig_type_209 _wrap_fsdp_check_equal_capi(uintptr_t arg1);
+extern swig_type_210 _wrap_fsdp_statistics_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_211 _wrap_mlp_create_capi(swig_type_212 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_212 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_213 _wrap_mlp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
-extern swig_type_214 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_215 arg2, swig_type_216 arg3);
-extern swig_type_217 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_218 arg2, swig_type_219 arg3);
-extern swig_type_220 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_221 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_222 _wrap_mlp_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
-extern swig_type_223 _wrap_interaction_create_capi(swig_type_224 arg1, swig_type_225 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_213 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_214 _wrap_mlp_state_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_215 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_216 arg2, swig_type_217 arg3);
+extern swig_type_218 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_219 arg2, swig_type_220 arg3);
+extern swig_type_221 _wrap_mlp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_222 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_223 _wrap_mlp_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
+extern swig_type_224 _wrap_interaction_create_capi(swig_type_225 arg1, swig_type_226 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_226 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_227 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_228 arg2, swig_type_229 arg3, swig_type_230 arg4);
-extern swig_type_231 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_232 arg2, swig_type_233 arg3, swig_type_234 arg4);
-extern swig_type_235 _wrap_bce_with_logits_capi(uintptr_t arg1, swig_type_236 arg2, swig_type_237 arg3, swig_type_238 arg4, swig_type_239 arg5, swig_voidp arg6);
-extern swig_type_240 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_241 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_227 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_228 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_229 arg2, swig_type_230 arg3, swig_type_231 arg4);
+extern swig_type_232 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_233 arg2, swig_type_234 arg3, swig_type_235 arg4);
+extern swig_type_236 _wrap_bce_with_logits_capi(uintptr_t arg1, swig_type_237 arg2, swig_type_238 arg3, swig_type_239 arg4, swig_type_240 arg5, swig_voidp arg6);
+extern swig_type_241 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_242 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_242 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_243 arg2, uintptr_t arg3);
-extern swig_type_244 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_245 arg2, uintptr_t arg3);
-extern swig_type_246 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_247 arg2, uintptr_t arg3);
-extern swig_type_248 _wrap_checkpoint_add_fsdp_capi(uintptr_t arg1, swig_type_249 arg2, uintptr_t arg3);
-extern swig_type_250 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_251 arg2, swig_type_252 arg3);
-extern swig_type_253 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_254 arg2, uintptr_t arg3);
-extern swig_type_255 _wrap_checkpoint_commit_delta_capi(uintptr_t arg1, swig_type_256 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_257 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_258 arg2, uintptr_t arg3);
-extern swig_type_259 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_260 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_261 arg2);
-extern swig_type_262 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_263 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_264 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_265 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_266 arg2, swig_voidp arg3);
-extern swig_type_267 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_268 arg2, swig_voidp arg3);
-extern swig_type_269 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_270 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_271 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_272 arg2, int arg3, swig_type_273 arg4);
-extern swig_type_274 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_275 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_276 _wrap_checkpoint_list_json_capi(swig_type_277 arg1, swig_voidp arg2);
-extern swig_type_278 _wrap_scorer_open_capi(swig_type_279 arg1, swig_type_280 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_243 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_244 arg2, uintptr_t arg3);
+extern swig_type_245 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_246 arg2, uintptr_t arg3);
+extern swig_type_247 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_248 arg2, uintptr_t arg3);
+extern swig_type_249 _wrap_checkpoint_add_fsdp_capi(uintptr_t arg1, swig_type_250 arg2, uintptr_t arg3);
+extern swig_type_251 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_252 arg2, swig_type_253 arg3);
+extern swig_type_254 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_255 arg2, uintptr_t arg3);
+extern swig_type_256 _wrap_checkpoint_commit_delta_capi(uintptr_t arg1, swig_type_257 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_258 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_259 arg2, uintptr_t arg3);
+extern swig_type_260 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_261 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_262 arg2);
+extern swig_type_263 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_264 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_265 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_266 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_267 arg2, swig_voidp arg3);
+extern swig_type_268 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_269 arg2, swig_voidp arg3);
+extern swig_type_270 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_271 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_272 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_273 arg2, int arg3, swig_type_274 arg4);
+extern swig_type_275 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_276 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_277 _wrap_checkpoint_list_json_capi(swig_type_278 arg1, swig_voidp arg2);
+extern swig_type_279 _wrap_scorer_open_capi(swig_type_280 arg1, swig_type_281 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_281 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_282 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_283 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_284 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_282 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_283 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_284 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_285 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_285 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_286 arg2, swig_type_287 arg3);
-extern swig_type_288 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_289 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_290 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_291 _wrap_counters_text_capi(swig_voidp arg1);
-extern swig_type_292 _wrap_trace_start_capi(swig_type_293 arg1);
+extern swig_type_286 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_287 arg2, swig_type_288 arg3);
+extern swig_type_289 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_290 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_291 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_292 _wrap_counters_text_capi(swig_voidp arg1);
+extern swig_type_293 _wrap_trace_start_capi(swig_type_294 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_294 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_295 _wrap_probe_json_capi(swig_type_296 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_297 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_298 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_299 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_300 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
-extern swig_type_301 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_302 arg4, swig_type_303 arg5, swig_type_304 arg6, swig_type_305 arg7);
-extern swig_type_306 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_307 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_308 arg2, swig_type_309 arg3, swig_type_310 arg4, swig_type_311 arg5, swig_type_312 arg6, swig_type_313 arg7, swig_type_314 arg8);
-extern swig_type_315 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_316 arg4, swig_type_317 arg5, double arg6, double arg7);
-extern swig_type_318 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
-extern swig_type_319 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_320 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_321 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_322 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_323 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_324 arg3, swig_type_325 arg4, swig_type_326 arg5, swig_type_327 arg6, swig_type_328 arg7, swig_type_329 arg8, swig_type_330 arg9, swig_type_331 arg10, swig_voidp arg11);
-extern swig_type_332 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_333 arg2, swig_type_334 arg3, swig_type_335 arg4, swig_type_336 arg5, swig_type_337 arg6, swig_type_338 arg7, swig_type_339 arg8, swig_type_340 arg9, swig_type_341 arg10, swig_voidp arg11);
+extern swig_type_295 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_296 _wrap_probe_json_capi(swig_type_297 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_298 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_299 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_300 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_301 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_302 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_303 arg4, swig_type_304 arg5, swig_type_305 arg6, swig_type_306 arg7);
+extern swig_type_307 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_308 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_309 arg2, swig_type_310 arg3, swig_type_311 arg4, swig_type_312 arg5, swig_type_313 arg6, swig_type_314 arg7, swig_type_315 arg8);
+extern swig_type_316 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_317 arg4, swig_type_318 arg5, double arg6, double arg7);
+extern swig_type_319 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
+extern swig_type_320 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_321 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_322 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_323 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_324 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_325 arg3, swig_type_326 arg4, swig_type_327 arg5, swig_type_328 arg6, swig_type_329 arg7, swig_type_330 arg8, swig_type_331 arg9, swig_type_332 arg10, swig_voidp arg11);
+extern swig_type_333 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_334 arg2, swig_type_335 arg3, swig_type_336 arg4, swig_type_337 arg5, swig_type_338 arg6, swig_type_339 arg7, swig_type_340 arg8, swig_type_341 arg9, swig_type_342 arg10, swig_voidp arg11);
 #cgo noescape _wrap_capabilities_json_capi
 #cgo nocallback _wrap_capabilities_json_capi
 #cgo noescape _wrap_available_capi
@@ -2776,6 +2778,37 @@ func Collection_replica_fill(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Collection_continue_from(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
+	swig_r_p := C._wrap_collection_continue_from_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Collection_set_learning_rate(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -2887,7 +2920,7 @@ func Collection_read_range(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg
 	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 
-	swig_r_p := C._wrap_collection_read_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_114(_swig_i_3), C.swig_type_115(_swig_i_4), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_read_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_115(_swig_i_3), C.swig_type_116(_swig_i_4), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2922,7 +2955,7 @@ func Collection_write_range(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, ar
 	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 
-	swig_r_p := C._wrap_collection_write_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_118(_swig_i_3), C.swig_type_119(_swig_i_4), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_write_range_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_119(_swig_i_3), C.swig_type_120(_swig_i_4), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2962,7 +2995,7 @@ func Collection_read_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg
 	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
-	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -3006,7 +3039,7 @@ func Collection_write_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, ar
 	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
-	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -3066,7 +3099,7 @@ func Collection_changed_rows(arg1 *Handle, arg2 int64, arg3 int32, arg4 int64, a
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_collection_changed_rows_capi(C.uintptr_t(_swig_i_0), C.swig_type_129(_swig_i_1), C.int(_swig_i_2), C.swig_type_130(_swig_i_3), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_collection_changed_rows_capi(C.uintptr_t(_swig_i_0), C.swig_type_130(_swig_i_1), C.int(_swig_i_2), C.swig_type_131(_swig_i_3), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg5)
@@ -3091,7 +3124,7 @@ func Collection_release_mark(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_collection_release_mark_capi(C.uintptr_t(_swig_i_0), C.swig_type_133(_swig_i_1))
+	swig_r_p := C._wrap_collection_release_mark_capi(C.uintptr_t(_swig_i_0), C.swig_type_134(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3172,7 +3205,7 @@ func Lookup_set_stream(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_137(_swig_i_1))
+	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_138(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3223,7 +3256,7 @@ func Lookup_forward(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3276,7 +3309,7 @@ func Lookup_set_gradient(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3390,7 +3423,7 @@ func Lookup_weight_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3473,7 +3506,7 @@ func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_153)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_153)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3522,7 +3555,7 @@ func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int32) (_swig_re
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_157)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -3553,7 +3586,7 @@ func Ddp_set_flat_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 
-	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4044,7 +4077,7 @@ func Fsdp_add_unit(arg1 *Handle, arg2 string, arg3 *int32) (_swig_ret error) {
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_fsdp_add_unit_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_180)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_fsdp_add_unit_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_181)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4078,7 +4111,7 @@ func Fsdp_add_parameter(arg1 *Handle, arg2 int32, arg3 string, arg4 int64, arg5 
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_fsdp_add_parameter_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_182)(unsafe.Pointer(&_swig_i_2)), C.swig_type_183(_swig_i_3), C.swig_type_184(_swig_i_4), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_fsdp_add_parameter_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_183)(unsafe.Pointer(&_swig_i_2)), C.swig_type_184(_swig_i_3), C.swig_type_185(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4120,7 +4153,7 @@ func Fsdp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 int64, arg5 *int
 
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_fsdp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_187(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_fsdp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_188(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4501,7 +4534,7 @@ func Fsdp_full(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor) (_swig_ret err
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_fsdp_full_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_205)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_fsdp_full_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4535,7 +4568,7 @@ func Fsdp_set_full(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg5 int32
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_fsdp_set_full_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_3)), C.int(_swig_i_4))
+	swig_r_p := C._wrap_fsdp_set_full_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_208)(unsafe.Pointer(&_swig_i_3)), C.int(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4604,7 +4637,7 @@ func Mlp_create(arg1 int64, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	}
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_211(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_212(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 error
@@ -4689,7 +4722,7 @@ func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4731,7 +4764,7 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4824,7 +4857,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_s
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_224(_swig_i_0), C.swig_type_225(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_225(_swig_i_0), C.swig_type_226(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 error
@@ -4891,7 +4924,7 @@ func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_231)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4944,7 +4977,7 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_235)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5005,7 +5038,7 @@ func Bce_with_logits(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 T
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_bce_with_logits_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_239)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_bce_with_logits_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_239)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_240)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5059,7 +5092,7 @@ func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_241)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5105,7 +5138,7 @@ func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_r
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_243)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_244)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5146,7 +5179,7 @@ func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_245)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_246)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5187,7 +5220,7 @@ func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_248)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5228,7 +5261,7 @@ func Checkpoint_add_fsdp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret err
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_fsdp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_249)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_fsdp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_250)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5266,7 +5299,7 @@ func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret er
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_251)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_252)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_252)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_253)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -5304,7 +5337,7 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_254(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_255(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5337,7 +5370,7 @@ func Checkpoint_commit_delta(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int32
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_commit_delta_capi(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_commit_delta_capi(C.uintptr_t(_swig_i_0), C.swig_type_257(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5369,7 +5402,7 @@ func Checkpoint_commit_begin(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_259(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5413,7 +5446,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_262(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5483,7 +5516,7 @@ func Checkpoint_load_partial(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *stri
 
 	var _swig_i_3 *unsafe.Pointer
 	_swig_i_3 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_264)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_265)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5516,7 +5549,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_266)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_267)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5547,7 +5580,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_268)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_269)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5588,7 +5621,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5627,7 +5660,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_272)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5707,7 +5740,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_277)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_278)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -5749,7 +5782,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_279)(unsafe.Pointer(&_swig_i_0)), C.swig_type_280(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_280)(unsafe.Pointer(&_swig_i_0)), C.swig_type_281(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -5790,7 +5823,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_282(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_283(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5883,7 +5916,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5976,7 +6009,7 @@ func Counters_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_293(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_294(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -6022,7 +6055,7 @@ func Probe_json(arg1 string, arg2 int32, arg3 int32, arg4 *Handle, arg5 *string)
 
 	var _swig_i_4 *unsafe.Pointer
 	_swig_i_4 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_296)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_297)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg4)
 	*arg5 = takeText(*_swig_i_4)
@@ -6161,7 +6194,7 @@ func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 in
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_302(_swig_i_3), C.swig_type_303(_swig_i_4), C.swig_type_304(_swig_i_5), C.swig_type_305(_swig_i_6))
+	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_303(_swig_i_3), C.swig_type_304(_swig_i_4), C.swig_type_305(_swig_i_5), C.swig_type_306(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -6253,7 +6286,7 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	}
 	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
 
-	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_308(_swig_i_1), *(*C.swig_type_309)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_310)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_311)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_312)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_313)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_314)(unsafe.Pointer(&_swig_i_7)))
+	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_309(_swig_i_1), *(*C.swig_type_310)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_311)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_312)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_313)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_314)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_315)(unsafe.Pointer(&_swig_i_7)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -6303,7 +6336,7 @@ func Flat_mlp_add(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_316(_swig_i_3), C.swig_type_317(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
+	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_317(_swig_i_3), C.swig_type_318(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -6393,7 +6426,7 @@ func Flat_checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *in
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_321)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_322)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -6491,7 +6524,7 @@ func Flat_scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_324(_swig_i_2), *(*C.swig_type_325)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_326)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_327)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_328)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_329)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_330)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_331)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_325(_swig_i_2), *(*C.swig_type_326)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_327)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_328)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_329)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_330)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_331)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_332)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -6597,7 +6630,7 @@ func Flat_scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_333(_swig_i_1), *(*C.swig_type_334)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_335)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_336)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_337)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_338)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_339)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_340)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_341)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_334(_swig_i_1), *(*C.swig_type_335)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_336)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_337)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_338)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_339)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_340)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_341)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_342)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)

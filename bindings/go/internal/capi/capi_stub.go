@@ -174,6 +174,8 @@ func Collection_check_replicas(*Handle) error { return missing() }
 
 func Collection_replica_fill(*Handle, int32) error { return missing() }
 
+func Collection_continue_from(*Handle, *Handle) error { return missing() }
+
 func Collection_set_learning_rate(*Handle, int32, float64) error { return missing() }
 
 func Collection_learning_rate(*Handle, int32, *float64) error { return missing() }

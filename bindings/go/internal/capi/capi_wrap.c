@@ -2524,6 +2524,29 @@ _gostring_ _wrap_collection_replica_fill_capi(shardrec_collection *_swig_go_0, i
 }
 
 
+_gostring_ _wrap_collection_continue_from_capi(shardrec_collection *_swig_go_0, shardrec_collection *_swig_go_1) {
+  shardrec_collection *arg1 = 0 ;
+  shardrec_collection *arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (shardrec_collection *)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_collection_continue_from(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_collection_set_learning_rate_capi(shardrec_collection *_swig_go_0, int _swig_go_1, double _swig_go_2) {
   shardrec_collection *arg1 = 0 ;
   int32_t arg2 ;

@@ -1038,9 +1038,8 @@ impl Collection {
 
     /// Copies one replica to all others, bit for bit: tables with all optimizer states, the number of steps, learning rates
     /// and frozen flags. For a sharding group that has joined: make a mesh of the ranks that there are now and a collection
-    /// on it, write the rows of one replica ([`Collection::read_range`](crate::Collection::read_range) of the collection before,
-    /// [`Collection::write_range`](crate::Collection::write_range)), and fill the others from it. After a rank was lost its mesh is dead, and rows of
-    /// the collection before cannot be read: load a checkpoint, which fills all replicas.
+    /// on it, and call [`Collection::continue_from`](crate::Collection::continue_from), which fills those that bring no tables. After a rank was lost its
+    /// mesh is dead, and rows of the collection before cannot be read: the same call takes them, or load a checkpoint.
     /// replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
     /// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas, and so is a batch
     /// between forward and backward, as by [`Checkpoint::load`](crate::Checkpoint::load). Rows go through the
@@ -1054,6 +1053,29 @@ impl Collection {
     /// ones), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn replica_fill(&mut self, replica: i32) -> Result<()> {
         check(unsafe { sys::shardrec_collection_replica_fill(self.0, replica) })
+    }
+
+    /// Goes on, in a new collection, with the tables that these ranks have trained in an earlier group: those that are left
+    /// after ranks were lost, or they and others that join them. The survivors make a communicator (and a mesh), and on it a
+    /// collection of the same model and plan, which is then filled from the memory of the ranks; no file is read.
+    /// from: this rank's collection on the group before, whose communicator may be dead; None: this rank brings none. It is
+    /// only read, stays as it is, and may be destroyed afterwards; until then both take memory. Other options of the
+    /// collection (REPLICA_SYNC, DEVICE, SEED ...) may be others than before.
+    /// A sharding group is whole where all of its ranks bring tables after the same step and the same sync: a rank that ends
+    /// between the steps of one group leaves the others whole. Where all groups of the new mesh are whole and at one step,
+    /// each keeps its own rows, and the next sync moves all of them, unless the replicas were equal; its mean is that of the
+    /// replicas that there are now. Else all groups get, bit for bit, the tables of the whole group with the highest step
+    /// (the lowest number among equals), as by [`Collection::replica_fill`](crate::Collection::replica_fill). Optimizer states, number of steps, learning
+    /// rates and frozen flags go along; gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) do not.
+    /// INVALID_STATE: no group is whole, told on all ranks with a RANK that is not; a backward of `from` is under way on a
+    /// thread of the library; as [`Collection::replica_fill`](crate::Collection::replica_fill). After errors other than a handle's, INVALID_STATE and
+    /// INVALID_ARGUMENT this rank's groups are dead.
+    /// Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: INVALID_HANDLE,
+    /// CLOSED, BUSY (also of from), INVALID_ARGUMENT (from is the collection itself; on all ranks: it has another model,
+    /// plan or place in its sharding group), INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED.
+    /// Since 0.2.
+    pub fn continue_from(&mut self, from: Option<&Collection>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_continue_from(self.0, from.map_or(std::ptr::null_mut(), |handle| handle.0)) })
     }
 
     /// Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what

@@ -194,6 +194,7 @@ fn meshes() {
         tables.sync_wait()?;
         tables.check_replicas()?;
         tables.replica_fill(1)?;
+        Collection::new(comm, Some(&mesh), &model, &plan, None)?.continue_from(Some(&tables))?;
         drop((sharding, replica));
         comm.shutdown()
     })

@@ -227,6 +227,10 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
   void sync_begin() { check(shardrec_collection_sync_begin(get())); }
   void sync_wait() { check(shardrec_collection_sync_wait(get())); }
   void check_replicas() { check(shardrec_collection_check_replicas(get())); }
+  // from: null, where this rank brings none.
+  void continue_from(Collection* from) {
+    check(shardrec_collection_continue_from(get(), from == nullptr ? nullptr : from->get()));
+  }
   void replica_fill(int32_t replica) { check(shardrec_collection_replica_fill(get(), replica)); }
   void wait_device() { check(shardrec_collection_wait_device(get())); }
   // Of all tables.

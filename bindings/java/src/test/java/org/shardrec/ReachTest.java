@@ -179,6 +179,10 @@ public final class ReachTest {
       tables.syncWait();
       tables.checkReplicas();
       tables.replicaFill(1);
+      try (EmbeddingCollection later = new EmbeddingCollection(comm, mesh, model, plan, null)) {
+        later.continueFrom(tables);
+        check(later.step() == tables.step(), "steps go along");
+      }
     }
     comm.shutdown();
   }
