@@ -1,4 +1,5 @@
 // The bytes that cross from host to host, counted on the wire.
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -27,7 +28,6 @@ class Bytes : public Hosts {
 
   // All that crosses in a job of kSteps forward passes over tables of `dim` columns.
   uint64_t bytes_of_forward(const std::string& sharding, const std::string& hierarchical, int dim) {
-    const Relay relay(*hosts()[0], *hosts()[1], {});
     const Arguments arguments{sharding,
                               std::to_string(dim),
                               std::to_string(kSteps),
@@ -36,7 +36,23 @@ class Bytes : public Hosts {
                               std::to_string(kRanks),
                               std::to_string(kRanksPerHost),
                               hierarchical};
-    const auto finished = Job(hosts(), kRanks, arguments, SHARDREC_FORWARD_RANK).wait();
+    return bytes_of(arguments, SHARDREC_FORWARD_RANK);
+  }
+
+  // All that crosses in a training of two replicas that is averaged after every `every` steps.
+  uint64_t bytes_of_training(const std::string& placement, const std::string& every,
+                             const std::string& dim) {
+    Arguments arguments = train("gloo", kRanks, "row_wise", "");
+    *(std::ranges::find(arguments, "--dim") + 1) = dim;
+    arguments.insert(arguments.end(), {"--sharding-group-size", "2", "--placement", placement,
+                                       "--sync-every", every});
+    return bytes_of(arguments);
+  }
+
+  template <class... Program>
+  uint64_t bytes_of(const Arguments& arguments, Program... program) {
+    const Relay relay(*hosts()[0], *hosts()[1], {});
+    const auto finished = Job(hosts(), kRanks, arguments, program...).wait();
     for (const Finished& rank : finished) EXPECT_EQ(rank.exit_code, 0) << rank.err;
     // The kernel may still send what processes that have ended left.
     for (uint64_t frames = 0; frames != relay.traffic().frames;) {
@@ -75,6 +91,21 @@ TEST_F(Bytes, OneSumPerBagAndHostCrossesAndNothingElseDoes) {
 TEST_F(Bytes, WithoutSumsOnHostsEachPartialSumCrosses) {
   EXPECT_NEAR(rows_per_bag("row_wise", "0"), kOthers * kRanksPerHost, kNotices);
   EXPECT_NEAR(rows_per_bag("table_row_wise", "0"), kOthers / kHosts * kRanksPerHost, kNotices);
+}
+
+// What syncs add for more columns, since nothing but rows depends on their number: neighbours average rows among
+// themselves.
+TEST_F(Bytes, RowsOfASyncStayOnTheHostWhereReplicasAreNeighbours) {
+  const auto of_rows = [&](const std::string& placement) {
+    const auto of_syncs = [&](const std::string& dim) {
+      return static_cast<double>(bytes_of_training(placement, "1", dim)) -
+             static_cast<double>(bytes_of_training(placement, "1000000", dim));
+    };
+    return of_syncs("32") - of_syncs("16");
+  };
+  const double across = of_rows("intra_node_shard");
+  EXPECT_GT(across, 5e5);
+  EXPECT_NEAR(of_rows("intra_node_sync") / across, 0, 2 * kNotices);
 }
 
 // By hand, with --gtest_also_run_disabled_tests: what a pass costs on two hosts, by both ways.
