@@ -51,6 +51,17 @@ TEST_F(WholeMovielens, RanksAndPlansDoNotChangeTheModel) {
   }
 }
 
+TEST_F(WholeMovielens, ReplicasThatAreAveragedAreAsGoodAsOneModel) {
+  const double one = movielens({"--ranks", "4"}).at("test_auc").get<double>();
+  for (const char* every : {"1", "8"}) {
+    const auto averaged = movielens(
+        {"--ranks", "4", "--sharding-group-size", "2", "--sync-every", every, "--sync", "touched"});
+    EXPECT_NEAR(averaged.at("test_auc").get<double>(), one, 0.005) << every;
+  }
+  const auto exact = movielens({"--ranks", "4", "--sharding-group-size", "2", "--sync", "exact"});
+  EXPECT_EQ(exact.at("test_auc"), one);
+}
+
 TEST_F(WholeMovielens, TheSamePlanTwiceGivesTheSameBits) {
   const auto one = movielens({"--ranks", "2", "--sharding", "mixed"});
   const auto two = movielens({"--ranks", "2", "--sharding", "mixed"});
