@@ -75,9 +75,15 @@ void Fsdp::require_committed(const char* call) const {
   core::fail(SHARDREC_INVALID_STATE, core::sentence(call, " was called before commit"));
 }
 
+// A communicator that has ended leaves a set inside a step: then it is told what ended it.
+void Fsdp::check_before(const char* call) const {
+  groups_.world->check_before(core::sentence("fsdp: ", call).c_str());
+}
+
 void Fsdp::require_idle(const char* call) const {
   require_committed(call);
   if (state_ == State::kIdle) return;
+  check_before(call);
   core::fail(SHARDREC_INVALID_STATE,
              core::sentence(call, " was called inside a step; call end and wait first"));
 }

@@ -107,7 +107,8 @@ class Fsdp {
     int64_t offset = 0;  // of the first element in the parameter
     std::span<float> elements{};
   };
-  // This rank's part of a parameter. Changes of values count from the next begin() on.
+  // This rank's part of a parameter. Changes of values count from the next begin() on. When the communicator has
+  // ended, also inside a step: values are those before the step or after it, and are read only.
   Shard shard(int64_t parameter, int32_t what);
   // Collective over the sharding group: out gets the whole parameter.
   void gather(int64_t parameter, int32_t what, std::span<float> out);
@@ -128,9 +129,9 @@ class Fsdp {
   // Null without one and before commit.
   ElementOptimizer* optimizer() const noexcept { return optimizer_.get(); }
   bool is_committed() const noexcept { return unsharded_ != nullptr; }
-  // Throws INVALID_STATE before commit and inside a step.
+  // Throws INVALID_STATE before commit and inside a step, and what ended the communicator inside one.
   void require_idle(const char* call) const;
-  // Throws INVALID_STATE outside a step.
+  // Throws INVALID_STATE outside a step, and what ended the communicator where it did.
   void require_open(const char* call) const;
 
  private:
@@ -140,6 +141,7 @@ class Fsdp {
   template <class Body>
   void exchanging(const char* name, const Body& body) const;
   void require_committed(const char* call) const;
+  void check_before(const char* call) const;
   ElementOptimizer& require_optimizer(const char* call) const;
   size_t unit_at(int64_t index) const;
   std::string describe() const;
@@ -151,6 +153,7 @@ class Fsdp {
   // The values of rank 0 of all parameters of stacks, which give back their own memory. Collective.
   void take_stacks();
   void forget_shards() noexcept;
+  bool has_ended() const;
   void shards_change();
   int sharding_rank() const noexcept { return groups_.sharding ? groups_.sharding->rank() : 0; }
   int sharding_ranks() const noexcept { return groups_.sharding ? groups_.sharding->size() : 1; }

@@ -11,6 +11,7 @@ namespace shardrec::dense {
 void Fsdp::require_open(const char* call) const {
   require_committed(call);
   if (state_ == State::kOpen) return;
+  check_before(call);
   core::fail(SHARDREC_INVALID_STATE,
              core::sentence(call, state_ == State::kEnded ? " was called after end"
                                                           : " was called before begin"));
@@ -123,6 +124,7 @@ void Fsdp::end() {
 void Fsdp::wait() {
   require_committed("wait");
   if (state_ != State::kEnded) {
+    check_before("wait");
     core::fail(SHARDREC_INVALID_STATE, "wait was called without an end before it");
   }
   const core::DefaultFloatMode mode;
