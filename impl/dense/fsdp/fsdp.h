@@ -22,6 +22,7 @@
 #include "dense/element_optimizer.h"
 #include "dense/fsdp/gradient_reducer.h"
 #include "dense/fsdp/unit.h"
+#include "dense/fsdp/unit_device.h"
 #include "dense/fsdp/unsharded_units.h"
 #include "dense/gradient_norm.h"
 #include "dense/layers/mlp.h"
@@ -40,6 +41,9 @@ struct FsdpOptions {
   bool average = true;
   double factor = 1;
   int threads = 1;  // of the optimizer
+  // Full parameters and full gradients are there; shards, their gradients and states are in the host's memory.
+  device::ContextOptions place{};
+  bool offload = false;
 };
 
 // The ranks of a set. sharding: those that have the shards of a unit; null: each rank has all of it. replicas:
@@ -85,11 +89,13 @@ class Fsdp {
   // Calls of a step, as fsdp.h of the C API says.
   void begin(bool sync);
   void unshard(int64_t unit);
-  void wait_unshard(int64_t unit);
+  // user: the stream of who computes on the device of the set; null: the caller's, or the CPU.
+  using Stream = compute::cuda::host::Stream;
+  void wait_unshard(int64_t unit, Stream* user = nullptr);
   void reshard(int64_t unit);
   std::byte* parameter_values(int64_t parameter) const;
-  std::byte* parameter_gradients(int64_t parameter);
-  void mark_ready(int64_t unit);
+  std::byte* parameter_gradients(int64_t parameter, Stream* user = nullptr);
+  void mark_ready(int64_t unit, Stream* user = nullptr);
   // Throws INVALID_STATE where mark_ready() would, for what was marked.
   void require_markable(int64_t unit) const;
   // Whether a unit's gradients of this step are to be added to.
@@ -125,6 +131,8 @@ class Fsdp {
   bool is_of_stack(int64_t parameter) const noexcept;
   int rank() const noexcept { return groups_.world->rank(); }
   const comm::Communicator& world() const noexcept { return *groups_.world; }
+  // That full parameters and full gradients are on; -1: the CPU.
+  int32_t device() const noexcept { return device_ == nullptr ? -1 : device_->device(); }
   shardrec_dtype parameter_dtype() const noexcept { return options_.parameter_dtype; }
   // Null without one and before commit.
   ElementOptimizer* optimizer() const noexcept { return optimizer_.get(); }
@@ -180,6 +188,7 @@ class Fsdp {
   std::vector<Stack> stacks_;
   std::optional<plan::Optimizer> optimizer_options_;
 
+  std::unique_ptr<UnitDevice> device_;                 // null: the CPU
   std::optional<comm::Collectives> control_;           // of the communicator
   std::optional<comm::Collectives> sharding_control_;  // of the sharding group
   std::unique_ptr<UnshardedUnits> unsharded_;

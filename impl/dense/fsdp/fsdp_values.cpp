@@ -259,6 +259,7 @@ void Fsdp::scatter(int64_t index, int32_t what, std::span<const float> in, int r
 
 void Fsdp::take_stacks() {
   for (const Stack& stack : stacks_) {
+    stack.layers->fetch();
     const Parameters& own = stack.layers->parameters();
     for (size_t p = 0; p < own.infos().size(); ++p) {
       const ParameterInfo& info = own.infos()[p];
@@ -345,6 +346,7 @@ std::string Fsdp::statistics_json() const {
   json.key("full_parameter_bytes").integer(unsharded_->buffer_bytes());
   json.key("full_gradient_bytes").integer(reducer_->buffer_bytes());
   json.key("kept_gradient_bytes").integer(reducer_->kept_bytes());
+  json.key("device_bytes").integer(unsharded_->device_bytes() + reducer_->device_bytes());
   json.key("message_bytes").integer(unsharded_->message_bytes());
   json.key("gathers").integer(unsharded_->gathers());
   json.key("prefetched").integer(unsharded_->prefetched());
