@@ -362,7 +362,8 @@ const (
 	OptionsKindScorer OptionsKind = 12
 	// OptionsKindMetrics is SHARDREC_OPTIONS_METRICS: DEVICE, DEVICE_WAIT and STREAM.
 	OptionsKindMetrics OptionsKind = 13
-	// OptionsKindFsdp is SHARDREC_OPTIONS_FSDP: keys 1300-1399, DDP_AVERAGE, DDP_FACTOR and THREADS.
+	// OptionsKindFsdp is SHARDREC_OPTIONS_FSDP: keys 1300-1399, DDP_AVERAGE, DDP_FACTOR, THREADS, NON_FINITE,
+	// DEVICE, DEVICE_WAIT and STREAM.
 	OptionsKindFsdp OptionsKind = 14
 )
 
@@ -1177,7 +1178,8 @@ const (
 	// ([ErrUnsupported] where it is not installed, [ErrInvalidArgument] where there is no such device,
 	// [ErrDeviceError] where it fails). Bits do not depend on it. Tensors may then be on that device, in the
 	// order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP
-	// the parameters of a stack, see layers.h.
+	// the parameters of a stack, see layers.h; of kind FSDP full parameters and full gradients, with
+	// FSDP_OFFLOAD, see fsdp.h.
 	OptionDevice Option = 410
 	// OptionNonFinite is SHARDREC_OPTION_NON_FINITE: i64, [NonFinite]; default ALLOW, which costs no time; the
 	// same on all ranks. Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids
@@ -1252,9 +1254,9 @@ const (
 	// the gradients of the parameters; default 0.
 	OptionAccumulateGradients Option = 700
 	// OptionStream is SHARDREC_OPTION_STREAM: i64, the value of a cudaStream_t of the DEVICE, which lives as
-	// long as the handle and is not being captured: what a stack, an interaction, a metric or a DDP set on a
-	// device does takes place in its order; default 0, the legacy default stream. Memory that it works on is
-	// given back behind that. Not looked at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+	// long as the handle and is not being captured: what a stack, an interaction, a metric, a DDP set or an FSDP
+	// set on a device does takes place in its order; default 0, the legacy default stream. Memory that it works
+	// on is given back behind that. Not looked at on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
 	OptionStream Option = 701
 	// OptionPrecision is SHARDREC_OPTION_PRECISION: i64, [Precision]; default FLOAT32. Since 0.2.
 	OptionPrecision Option = 702
@@ -1340,6 +1342,11 @@ const (
 	// BFLOAT16, of gradients on their way to the rank that adds them up in FLOAT32; sums of sharding groups go
 	// to their replicas as FLOAT32. Finite gradients beyond float16's range become +-65504. Since 0.2.
 	OptionFsdpReduceDtype Option = 1304
+	// OptionFsdpOffload is SHARDREC_OPTION_FSDP_OFFLOAD: i64, 0 or 1; 1: full parameters and full gradients are
+	// on the DEVICE, and shards, their gradients and the optimizer's states in the host's memory, where the CPU
+	// adds up and steps. With a DEVICE, 0 (default) is [ErrUnsupported]; without one, 1 is [ErrInvalidArgument].
+	// Since 0.2.
+	OptionFsdpOffload Option = 1305
 )
 
 // String is the value's name, as options take it where it is an option's: such as "optimizer".
@@ -1513,6 +1520,8 @@ func (v Option) String() string {
 		return "fsdp_parameter_dtype"
 	case OptionFsdpReduceDtype:
 		return "fsdp_reduce_dtype"
+	case OptionFsdpOffload:
+		return "fsdp_offload"
 	}
 	return "Option(" + strconv.Itoa(int(v)) + ")"
 }

@@ -1697,7 +1697,8 @@ type Fsdp struct{ handle }
 // NewFsdp is shardrec_fsdp_create.
 //
 // Makes an empty set. mesh: of comm, for HYBRID_SHARD, else nil. options: kind FSDP or nil. Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (a mesh without
-// HYBRID_SHARD, or the reverse), [ErrUnsupported] (dtypes), [ErrOutOfMemory]. Since 0.2.
+// HYBRID_SHARD, or the reverse; FSDP_OFFLOAD without DEVICE; no such device), [ErrUnsupported] (dtypes; DEVICE without
+// FSDP_OFFLOAD, or without its plug-in), [ErrOutOfMemory], [ErrDeviceError]. Since 0.2.
 func NewFsdp(comm *Comm, mesh *Mesh, options *FsdpOptions) (*Fsdp, error) {
 	return opened[Fsdp](capi.Fsdp_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Fsdp_create(rawOf(comm), rawOf(mesh), made, out) })
@@ -1741,10 +1742,13 @@ func (f *Fsdp) AddParameter(unit int, name string, rows int, columns int) (int, 
 // _zero_gradients, _step and LEARNING_RATE of _set_f64: use shard, full, set_full, zero_gradients, step and
 // set_learning_rate of the set, whose steps [Mlp.Info] does not count. The set keeps the stack; when the set
 // is destroyed, forward and backward are [ErrClosed]. In a checkpoint ([Checkpoint.AddMlp]) it is a whole stack,
-// with the set's optimizer. out_first: the index of its first parameter. Not collective.
+// with the set's optimizer. A stack in 16 bits on the CPU rounds the weights of a unit while it is computed; in
+// FLOAT16 its loss scale follows its own gradients, and steps are refused or skipped by the set, on all ranks alike.
+// out_first: the index of its first parameter. Not collective.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]; [ErrInvalidState] (after commit; no parameter in the stack; it
-// is in a set already); [ErrUnsupported] (a stack on a device, in 16 bits, or with ACCUMULATE_GRADIENTS;
-// FSDP_PARAMETER_DTYPE that is not FLOAT32); [ErrOutOfMemory]. Since 0.2.
+// is in a set already); [ErrUnsupported] (a stack whose DEVICE is not the set's, in 16 bits on a device, in FLOAT16 with
+// NON_FINITE ALLOW of the set, or with ACCUMULATE_GRADIENTS; FSDP_PARAMETER_DTYPE that is not FLOAT32);
+// [ErrOutOfMemory]. Since 0.2.
 func (f *Fsdp) AddMlp(name string, mlp *Mlp, unitElements int) (int, error) {
 	var outFirst int32
 	f.raw().Keep(mlp)
@@ -1935,6 +1939,7 @@ func (f *Fsdp) CheckEqual() error {
 //	"full_parameter_bytes"          integer: buffers of full parameters
 //	"full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums
 //	"kept_gradient_bytes"           integer: the same of steps without sync
+//	"device_bytes"                  integer: buffers of full parameters and gradients on the DEVICE
 //	"message_bytes"                 integer: shards in 16 bits
 //	"gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
 //	"gather_bytes_sent"             integer: to all peers

@@ -352,7 +352,8 @@ func (o *CollectionOptions) Hierarchical(value bool) *CollectionOptions {
 // them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
 // is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
 // depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on
-// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind
+// FSDP full parameters and full gradients, with FSDP_OFFLOAD, see fsdp.h.
 func (o *CollectionOptions) Device(value int64) *CollectionOptions {
 	o.set(OptionDevice, value)
 	return o
@@ -570,9 +571,9 @@ func (o *DdpOptions) Reduction(value DdpReduction) *DdpOptions {
 }
 
 // Stream sets STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not
-// being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its
-// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked
-// at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+// being captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does takes
+// place in its order; default 0, the legacy default stream. Memory that it works on is given back behind
+// that. Not looked at on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
 func (o *DdpOptions) Stream(value int64) *DdpOptions {
 	o.set(OptionStream, value)
 	return o
@@ -684,7 +685,8 @@ func (o *MlpOptions) Threads(value int64) *MlpOptions {
 // them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
 // is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
 // depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on
-// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind
+// FSDP full parameters and full gradients, with FSDP_OFFLOAD, see fsdp.h.
 func (o *MlpOptions) Device(value int64) *MlpOptions {
 	o.set(OptionDevice, value)
 	return o
@@ -707,9 +709,9 @@ func (o *MlpOptions) AccumulateGradients(value bool) *MlpOptions {
 }
 
 // Stream sets STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not
-// being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its
-// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked
-// at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+// being captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does takes
+// place in its order; default 0, the legacy default stream. Memory that it works on is given back behind
+// that. Not looked at on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
 func (o *MlpOptions) Stream(value int64) *MlpOptions {
 	o.set(OptionStream, value)
 	return o
@@ -1037,7 +1039,8 @@ func (o *MetricsOptions) Float(key Option) (float64, error) {
 // them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
 // is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
 // depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on
-// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind
+// FSDP full parameters and full gradients, with FSDP_OFFLOAD, see fsdp.h.
 func (o *MetricsOptions) Device(value int64) *MetricsOptions {
 	o.set(OptionDevice, value)
 	return o
@@ -1053,9 +1056,9 @@ func (o *MetricsOptions) DeviceWait(value DeviceWait) *MetricsOptions {
 }
 
 // Stream sets STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not
-// being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its
-// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked
-// at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+// being captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does takes
+// place in its order; default 0, the legacy default stream. Memory that it works on is given back behind
+// that. Not looked at on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
 func (o *MetricsOptions) Stream(value int64) *MetricsOptions {
 	o.set(OptionStream, value)
 	return o
@@ -1097,6 +1100,17 @@ func (o *FsdpOptions) Threads(value int64) *FsdpOptions {
 	return o
 }
 
+// Device sets DEVICE: in [-1, 1023]; -1 (default): tables are in the host's memory, and the CPU works on
+// them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
+// is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
+// depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on
+// the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind
+// FSDP full parameters and full gradients, with FSDP_OFFLOAD, see fsdp.h.
+func (o *FsdpOptions) Device(value int64) *FsdpOptions {
+	o.set(OptionDevice, value)
+	return o
+}
+
 // NonFinite sets NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks.
 // Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output
 // gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE,
@@ -1111,6 +1125,15 @@ func (o *FsdpOptions) NonFinite(value NonFinite) *FsdpOptions {
 	return o
 }
 
+// DeviceWait sets DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a
+// DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all
+// that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says.
+// Since 0.2.
+func (o *FsdpOptions) DeviceWait(value DeviceWait) *FsdpOptions {
+	o.set(OptionDeviceWait, int64(value))
+	return o
+}
+
 // DdpAverage sets DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged; kinds DDP and FSDP.
 func (o *FsdpOptions) DdpAverage(value bool) *FsdpOptions {
 	o.set(OptionDdpAverage, number(value))
@@ -1120,6 +1143,15 @@ func (o *FsdpOptions) DdpAverage(value bool) *FsdpOptions {
 // DdpFactor sets DDP_FACTOR: finite; the sum or average is multiplied by it; default 1; kinds DDP and FSDP.
 func (o *FsdpOptions) DdpFactor(value float64) *FsdpOptions {
 	o.set(OptionDdpFactor, value)
+	return o
+}
+
+// Stream sets STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not
+// being captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does takes
+// place in its order; default 0, the legacy default stream. Memory that it works on is given back behind
+// that. Not looked at on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
+func (o *FsdpOptions) Stream(value int64) *FsdpOptions {
+	o.set(OptionStream, value)
 	return o
 }
 
@@ -1157,5 +1189,13 @@ func (o *FsdpOptions) ParameterDtype(value Dtype) *FsdpOptions {
 // FLOAT32. Finite gradients beyond float16's range become +-65504. Since 0.2.
 func (o *FsdpOptions) ReduceDtype(value Dtype) *FsdpOptions {
 	o.set(OptionFsdpReduceDtype, int64(value))
+	return o
+}
+
+// Offload sets FSDP_OFFLOAD: 0 or 1; 1: full parameters and full gradients are on the DEVICE, and shards,
+// their gradients and the optimizer's states in the host's memory, where the CPU adds up and steps. With a
+// DEVICE, 0 (default) is UNSUPPORTED; without one, 1 is INVALID_ARGUMENT. Since 0.2.
+func (o *FsdpOptions) Offload(value bool) *FsdpOptions {
+	o.set(OptionFsdpOffload, number(value))
 	return o
 }

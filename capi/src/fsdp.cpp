@@ -36,6 +36,8 @@ dense::FsdpOptions fsdp_options(const Options& values, const comm::Communicator&
   out.non_finite = values.choice<shardrec_non_finite>(SHARDREC_OPTION_NON_FINITE);
   out.average = values.i64(SHARDREC_OPTION_DDP_AVERAGE) != 0;
   out.factor = values.f64(SHARDREC_OPTION_DDP_FACTOR);
+  out.place = place_from(values);
+  out.offload = values.i64(SHARDREC_OPTION_FSDP_OFFLOAD) != 0;
   out.threads = threads ? static_cast<int>(*threads) : communicator.default_threads();
   return out;
 }
@@ -48,6 +50,16 @@ shardrec_status exchanging_set(shardrec_fsdp* fsdp, const char* name, Body body)
     use->membership->require_open();
     comm::tell_shortage(use->membership->communicator(), name, [&] { body(use->fsdp); });
   });
+}
+
+// Of full parameters and full gradients.
+shardrec_tensor full_view(const dense::Fsdp& set, void* data, int32_t index) {
+  shardrec_tensor view =
+      core::compact_view(data, set.parameter_dtype(), set.parameter(index).shape);
+  if (set.device() < 0) return view;
+  view.device_type = SHARDREC_DEVICE_CUDA;
+  view.device_id = set.device();
+  return view;
 }
 
 // All elements of a parameter, of the host's.
@@ -178,8 +190,7 @@ shardrec_status shardrec_fsdp_parameter(shardrec_fsdp* fsdp, int32_t index, shar
     require_out(out, "out");
     const auto use = enter(fsdp, Access::kExclusive);
     const dense::Fsdp& set = use->fsdp;
-    *out = core::compact_view(set.parameter_values(index), set.parameter_dtype(),
-                              set.parameter(index).shape);
+    *out = full_view(set, set.parameter_values(index), index);
   });
 }
 
@@ -195,8 +206,7 @@ shardrec_status shardrec_fsdp_gradient(shardrec_fsdp* fsdp, int32_t index, shard
                  core::sentence("the gradient of parameter \"", set.parameter(index).name,
                                 "\" is written by the backward of its stack"));
     }
-    *out = core::compact_view(set.parameter_gradients(index), set.parameter_dtype(),
-                              set.parameter(index).shape);
+    *out = full_view(set, set.parameter_gradients(index), index);
   });
 }
 

@@ -32,11 +32,11 @@ constexpr uint32_t kWithThreads = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OP
 constexpr uint32_t kNonFiniteKinds = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_DDP,
                                            SHARDREC_OPTIONS_FSDP, SHARDREC_OPTIONS_SCORER);
 constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP);
-constexpr uint32_t kOnDevices =
-    kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS);
+constexpr uint32_t kOnDevices = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP,
+                                      SHARDREC_OPTIONS_METRICS, SHARDREC_OPTIONS_FSDP);
 constexpr uint32_t kWaitsForDevices = kOnDevices | kinds(SHARDREC_OPTIONS_DDP);
-constexpr uint32_t kOrderedByStreams =
-    kinds(SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS, SHARDREC_OPTIONS_DDP);
+constexpr uint32_t kOrderedByStreams = kinds(SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS,
+                                             SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_FSDP);
 constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
 constexpr uint32_t kMlp = kinds(SHARDREC_OPTIONS_MLP);
 constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
@@ -392,6 +392,7 @@ constexpr std::array kRows = {
     integer(KEY(FSDP_HELD_UNITS), kFsdp, "an integer in [1, 64]", 1, 64, 1),
     choice(KEY(FSDP_PARAMETER_DTYPE), kFsdp, kOutputDtypeChoices, SHARDREC_FLOAT32),
     choice(KEY(FSDP_REDUCE_DTYPE), kFsdp, kOutputDtypeChoices, SHARDREC_FLOAT32),
+    integer(KEY(FSDP_OFFLOAD), kFsdp, kSwitch, 0, 1, 0),
 };
 #undef KEY
 

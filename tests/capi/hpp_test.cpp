@@ -200,7 +200,11 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_AVERAGE), 0);
   EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_BROADCAST), 0);
   shardrec::FsdpOptions fsdp;
-  fsdp.non_finite("skip");
+  fsdp.non_finite("skip").device(1).offload(true).device_wait("spin").stream(7);
+  EXPECT_EQ(fsdp.i64(SHARDREC_OPTION_DEVICE), 1);
+  EXPECT_EQ(fsdp.i64(SHARDREC_OPTION_FSDP_OFFLOAD), 1);
+  EXPECT_EQ(fsdp.i64(SHARDREC_OPTION_DEVICE_WAIT), SHARDREC_DEVICE_WAIT_SPIN);
+  EXPECT_EQ(fsdp.i64(SHARDREC_OPTION_STREAM), 7);
   EXPECT_EQ(fsdp.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_SKIP);
   shardrec::CheckpointOptions checkpoint;
   checkpoint.keep_last(9).most_deltas(8);

@@ -44,7 +44,8 @@ const std::vector<Key>& keys() {
   const std::vector<shardrec_options_kind> both = {SHARDREC_OPTIONS_COLLECTION,
                                                    SHARDREC_OPTIONS_MLP};
   const std::vector<shardrec_options_kind> on_devices = {
-      SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS};
+      SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS,
+      SHARDREC_OPTIONS_FSDP};
   const std::vector<shardrec_options_kind> fsdp = {SHARDREC_OPTIONS_FSDP};
   const std::vector<shardrec_options_kind> rendezvous = {SHARDREC_OPTIONS_RENDEZVOUS};
   static constexpr const char* k65Letters =
@@ -204,7 +205,7 @@ const std::vector<Key>& keys() {
       {KEY(DEVICE), on_devices, Type::kInteger, "-1", {"-1", "0", "1023"}, {-2, 1024}, no_integer},
       {KEY(DEVICE_WAIT),
        {SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS,
-        SHARDREC_OPTIONS_DDP},
+        SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_FSDP},
        Type::kInteger,
        "sleep",
        {"sleep", "spin"},
@@ -353,7 +354,8 @@ const std::vector<Key>& keys() {
        not_a_switch,
        no_integer},
       {KEY(STREAM),
-       {SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS, SHARDREC_OPTIONS_DDP},
+       {SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_METRICS, SHARDREC_OPTIONS_DDP,
+        SHARDREC_OPTIONS_FSDP},
        Type::kInteger,
        "0",
        {"0", "-5", "9223372036854775807", "-9223372036854775808"},
@@ -465,6 +467,7 @@ const std::vector<Key>& keys() {
        {"float32", "float16", "bfloat16"},
        {-1, SHARDREC_INT32, SHARDREC_FLOAT64, 1e9},
        {"", "int32", "float64", "half"}},
+      {KEY(FSDP_OFFLOAD), fsdp, Type::kInteger, "0", {"0", "1"}, not_a_switch, no_integer},
   };
   return all;
 }

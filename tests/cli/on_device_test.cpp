@@ -311,6 +311,20 @@ TEST_F(LayersOnDevice, ASyncInPassingIsRefusedOverNccl) {
       << result.err;
 }
 
+// Whole layers on the device, and shards in the host's memory: the bits of data-parallel layers there.
+TEST_F(LayersOnDevice, ShardedLayersTrainToTheModelOfDdpThere) {
+  const Scratch folder;
+  const auto with = [&](const std::string& name, std::vector<std::string> more) {
+    more.insert(more.end(), {"--device", "cuda", "--ranks", "2", "--save", folder.path(name)});
+    return trained(more, "device");
+  };
+  const nlohmann::json whole = with("ddp", {});
+  for (const std::string strategy : {"full_shard", "shard_grad_op", "no_shard"}) {
+    expect_same_run(with(strategy, {"--dense", "fsdp", "--fsdp-strategy", strategy}), whole);
+    EXPECT_EQ(differences(folder.path("ddp"), folder.path(strategy)), "");
+  }
+}
+
 // Of most steps nobody asks for the loss.
 TEST_F(LayersOnDevice, TheLossThatIsAskedForChangesNothing) {
   const Scratch folder;

@@ -58,6 +58,19 @@ TEST_F(TrainSharded, EachStrategyTrainsToTheModelOfDdp) {
   }
 }
 
+TEST_F(TrainSharded, LayersIn16BitsTrainToTheModelOfDdp) {
+  for (const std::string precision : {"bfloat16", "float16"}) {
+    const std::vector<std::string> common = {"--ranks", "2", "--precision", precision};
+    const auto with = [&](const std::string& dense) {
+      std::vector<std::string> arguments = common;
+      arguments.insert(arguments.end(),
+                       {"--dense", dense, "--save", data_->path(precision + dense)});
+      return trained(arguments).json().at("first_losses");
+    };
+    EXPECT_EQ(with("fsdp"), with("ddp"));
+  }
+}
+
 TEST_F(TrainSharded, OnAMeshPartsAreOverTheShardingGroup) {
   const std::vector<std::string> mesh = {"--ranks", "4", "--sharding-group-size", "2"};
   const auto with = [&](std::vector<std::string> more) {
@@ -112,9 +125,7 @@ TEST_F(TrainSharded, WhatDoesNotGoWithItIsRefusedWithTheReason) {
     std::vector<std::string> options;
     const char* words;
   } refused[] = {
-      {{"--dense", "fsdp", "--precision", "bfloat16"}, "--precision bfloat16 does not go with it"},
-      {{"--dense", "fsdp", "--dense-device", "device"},
-       "--dense-device device does not go with it"},
+      {{"--dense", "fsdp", "--dense-device", "device"}, "needs tables on a device"},
       {{"--dense", "fsdp", "--fsdp-strategy", "hybrid_shard"}, "needs --sharding-group-size"},
       {{"--dense", "ddp", "--fsdp-strategy", "no_shard"}, "--fsdp-strategy goes with --dense fsdp"},
       {{"--fsdp-strategy", "no_shard"}, "--fsdp-strategy requires --dense"},

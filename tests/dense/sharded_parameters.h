@@ -119,7 +119,20 @@ class ShardedModel {
     if (optimizer) fsdp_.set_optimizer(*optimizer);
   }
 
+  virtual ~ShardedModel() = default;
+  ShardedModel(const ShardedModel&) = delete;
+  ShardedModel& operator=(const ShardedModel&) = delete;
+
   Fsdp& fsdp() { return fsdp_; }
+
+  // Full parameters of float32, and what is added to full gradients.
+  virtual void read(std::span<float> to, const std::byte* parameter) {
+    if (!to.empty()) std::memcpy(to.data(), parameter, to.size_bytes());
+  }
+  virtual void add(std::span<const float> slopes, std::byte* gradient) {
+    auto* const gradients = static_cast<float*>(static_cast<void*>(gradient));
+    for (size_t i = 0; i < slopes.size(); ++i) gradients[i] += slopes[i];
+  }
 
   // Each rank fills its part.
   void fill() {
@@ -167,13 +180,13 @@ class ShardedModel {
     fsdp_.wait_unshard(unit);
     for (size_t p = 0; p < units_[u].size(); ++p) {
       const int64_t at = first_[u] + static_cast<int64_t>(p);
-      const auto size = static_cast<size_t>(units_[u][p]);
-      const auto* values =
-          static_cast<const float*>(static_cast<const void*>(fsdp_.parameter_values(at)));
-      auto* gradients = static_cast<float*>(static_cast<void*>(fsdp_.parameter_gradients(at)));
-      for (size_t i = 0; i < size; ++i) {
-        gradients[i] += slope_of(values[i], i, rank_, step);
+      slopes_.resize(static_cast<size_t>(units_[u][p]));
+      const std::span<float> slopes(slopes_);
+      read(slopes, fsdp_.parameter_values(at));
+      for (size_t i = 0; i < slopes.size(); ++i) {
+        slopes[i] = slope_of(slopes[i], i, rank_, step);
       }
+      add(slopes, fsdp_.parameter_gradients(at));
     }
     fsdp_.mark_ready(unit);
   }
@@ -208,6 +221,7 @@ class ShardedModel {
  private:
   const UnitSizes units_;
   const int rank_;
+  std::vector<float> slopes_;   // of one parameter
   std::vector<int64_t> first_;  // by unit: index of its first parameter
   Fsdp fsdp_;
 };

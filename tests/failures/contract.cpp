@@ -138,7 +138,17 @@ const std::vector<std::string>& phases() {
   return all;
 }
 
+const std::vector<std::string>& sharded_phases() {
+  static const std::vector<std::string> all = {"fsdp_commit", "set_full",  "unshard", "mark_ready",
+                                               "fsdp_wait",   "fsdp_step", "full"};
+  return all;
+}
+
+JobOptions with_sharded_weights() { return {.environment = {"SHARDREC_TEST_SHARDED=1"}}; }
+
 bool repeats(const std::string& phase) {
+  const auto of_steps = sharded_phases().begin() + 2;
+  if (std::find(of_steps, of_steps + 4, phase) != of_steps + 4) return true;
   const auto first = phases().begin() + 5, end = phases().begin() + 12;
   return std::find(first, end, phase) != end;
 }

@@ -12,6 +12,9 @@ namespace shardrec::failures {
 inline constexpr double kDeadline = 60;  // until a job that hangs is ended
 
 const std::vector<std::string>& phases();
+// Of a job whose dense weights are a set of sharded parameters.
+const std::vector<std::string>& sharded_phases();
+JobOptions with_sharded_weights();
 bool repeats(const std::string& phase);  // in each step of a training
 Trouble trouble_in(const std::string& phase, int signal, int rank, int delay_us = 0);
 

@@ -81,6 +81,26 @@ TEST_F(GlooGroup, ReplicatedTablesOfAMeshAreOfAllItsRanksWhoAreToldOfADeath) {
                   replicated);
 }
 
+// Before and in the middle of each call of a step of sharded parameters. The host checks that its shards are then as
+// they were before a step or after it.
+TEST_F(GlooGroup, ARankThatIsKilledInAStepOfShardedParametersIsNamedToAll) {
+  const std::vector<std::string>& all = sharded_phases();
+  for (size_t i = 0; i < all.size() && !HasFailure(); i += 2) {
+    std::vector<Trouble> troubles;
+    for (size_t k = i; k < std::min(i + 2, all.size()); ++k) {
+      troubles.push_back(
+          trouble_in(all[k], SIGKILL, static_cast<int>(k % 4), k % 2 == 0 ? 0 : 100));
+    }
+    expect_contract(troubles, with_sharded_weights());
+  }
+}
+
+TEST_F(GlooGroup, ARankThatStopsInAStepOfShardedParametersIsNamedToAll) {
+  expect_contract({trouble_in("unshard", SIGSTOP, 1), trouble_in("mark_ready", SIGSTOP, 2),
+                   trouble_in("fsdp_step", SIGSTOP, 0)},
+                  with_sharded_weights());
+}
+
 TEST_F(GlooGroup, ARankThatStopsIsNamedToAllWithinFiveSecondsAndTheyGoOnWithoutIt) {
   expect_contract({trouble_in("create", SIGSTOP, 1, 1000), trouble_in("collection", SIGSTOP, 2),
                    trouble_in("forward", SIGSTOP, 0), trouble_in("sync", SIGSTOP, 3)});
@@ -174,6 +194,17 @@ TEST_F(GlooGroup, DISABLED_StopsInEveryPhase) {
       troubles.push_back(trouble_in(phases()[k], SIGSTOP, static_cast<int>(k + i) % 4));
     }
     expect_contract(troubles);
+  }
+}
+TEST_F(GlooGroup, DISABLED_StopsInEveryPhaseOfShardedParameters) {
+  for (const int delay_us : {0, 300}) {
+    std::vector<Trouble> troubles;
+    for (const std::string& phase : sharded_phases()) {
+      troubles.push_back(
+          trouble_in(phase, SIGSTOP, static_cast<int>(troubles.size() % 4), delay_us));
+    }
+    expect_contract(troubles, with_sharded_weights());
+    if (HasFailure()) return;
   }
 }
 TEST_F(GlooGroup, DISABLED_DeathsInTheMiddleOfCallsAreSeenToo) {

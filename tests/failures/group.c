@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "host.h"
+#include "sharded.h"
 
 typedef struct group {
   const host *host;
@@ -25,6 +26,7 @@ typedef struct group {
   shardrec_collection *tables, *replicas, *small_tables;
   shardrec_lookup *lookup, *replica_lookup;
   shardrec_ddp *ddp;
+  sharded sharded; /* that has the dense weights in the place of ddp, where the host says so */
   float dense[MOST_WIDTH], dense_gradient[MOST_WIDTH];
   shardrec_tensor dense_here, dense_gradient_here; /* views of them */
   dense_memory on_device;                          /* what the set has of them, on a device */
@@ -177,8 +179,13 @@ static int create_collections(group *me, const shardrec_options *options) {
   return 0;
 }
 
+static void enter_of(void *of, const char *phase, int step) { enter(of, phase, step); }
+
 /* The set, in the order of the calls of all ranks: it is NCCL that adds up, where there is NCCL. */
 static int create_ddp(group *me) {
+  if (me->host->sharded) {
+    return make_sharded(&me->sharded, me->comm, (phases){enter_of, me}, me->dense, me->width);
+  }
   shardrec_options *options = NULL;
   const int on_device = me->on_device.memory != NULL;
   TRY(shardrec_options_create(SHARDREC_OPTIONS_DDP, &options));
@@ -198,7 +205,9 @@ static int create_ddp(group *me) {
   return 0;
 }
 
-static int reduce(group *me) {
+/* The gradients of all ranks; a set of sharded parameters takes its step too. */
+static int reduce(group *me, int step) {
+  if (me->host->sharded) return reduce_and_step(&me->sharded, step, me->dense_gradient);
   if (me->on_device.memory == NULL) return shardrec_ddp_all_reduce(me->ddp);
   TRY(shardrec_tensor_copy(&me->on_device.gradients, &me->dense_gradient_here, 0));
   TRY(shardrec_ddp_all_reduce(me->ddp));
@@ -278,6 +287,7 @@ static int train(group *me, int steps) {
                                                         .lengths = &me->batch.length_view}));
     enter(me, "forward", step); /* the inputs are on their way */
     memset(me->dense_gradient, 0, sizeof me->dense_gradient);
+    if (me->host->sharded) TRY(gather_weights(&me->sharded, step, me->dense));
     TRY(shardrec_lookup_forward(me->lookup, 0, &out));
     learn(me);
     TRY(shardrec_lookup_set_gradient(me->lookup, 0, &gradient));
@@ -288,8 +298,9 @@ static int train(group *me, int steps) {
     TRY(shardrec_lookup_backward(me->lookup, SHARDREC_UPDATE_APPLY));
     TRY_ON_MESH(shardrec_lookup_backward(me->replica_lookup, SHARDREC_UPDATE_APPLY));
     enter(me, "reduce", step);
-    TRY(reduce(me));
-    for (int c = 0; c < me->width; ++c) me->dense[c] -= 0.01f * me->dense_gradient[c];
+    TRY(reduce(me, step));
+    for (int c = 0; !me->host->sharded && c < me->width; ++c)
+      me->dense[c] -= 0.01f * me->dense_gradient[c];
     enter(me, "sync_wait", step);
     if (step > 0 && overlaps) {
       TRY_ON_MESH(shardrec_collection_sync_wait(me->replicas));
@@ -313,6 +324,7 @@ static int finish(group *me) {
     say(me->host, "tables that the mesh replicates are not those of all ranks without a mesh");
   }
   digest = shardrec_hash64(digest, &of_replicas, (int64_t)sizeof of_replicas);
+  if (me->host->sharded) TRY(read_whole(&me->sharded, me->dense));
   digest = shardrec_hash64(digest, me->dense, (int64_t)sizeof me->dense);
   enter(me, "barrier", 0);
   TRY(shardrec_comm_barrier(me->comm));
@@ -381,6 +393,7 @@ static void destroy(group *me) {
   shardrec_lookup_destroy(&me->lookup);
   shardrec_lookup_destroy(&me->replica_lookup);
   shardrec_ddp_destroy(&me->ddp);
+  shardrec_fsdp_destroy(&me->sharded.set);
   shardrec_memory_destroy(&me->on_device.memory);
   shardrec_collection_destroy(&me->tables);
   shardrec_collection_destroy(&me->replicas);
@@ -438,7 +451,10 @@ ending live(const host *process, int generation, int rank, int size, int steps, 
   if (lived == -1) me->how = report_failure(process, "main", me->phase);
   stop_reader(me);
   if (lived != 0 && generation == 1) give_up(me);
-  if (lived != 0 && me->comm != NULL) call_again(me);
+  if (lived != 0 && me->comm != NULL) {
+    call_again(me);
+    check_failed_set(process, &me->sharded, &me->how);
+  }
   enter(me, "destroy", 0);
   destroy(me);
   sem_destroy(&me->ask);

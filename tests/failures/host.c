@@ -51,6 +51,7 @@ int main(int count, char **words) {
   const char *const devices = getenv("SHARDREC_TEST_DEVICES");
   if (devices != NULL) me.devices = atoi(devices);
   me.replicated = getenv("SHARDREC_TEST_REPLICATED") != NULL;
+  me.sharded = getenv("SHARDREC_TEST_SHARDED") != NULL;
   me.number = atoi(words[2]);
   if (me.engine == SHARDREC_ENGINE_MPI) me.number = atoi(getenv("OMPI_COMM_WORLD_RANK"));
   me.count = atoi(words[3]);

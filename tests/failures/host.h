@@ -27,6 +27,7 @@ typedef struct host {
   int lonely;     /* those without the rank in trouble do not form another group */
   double limit;   /* of waits in steps, in seconds; 0: the default */
   int replicated; /* the tables on the mesh, which all its ranks train then */
+  int sharded;    /* the dense weights are a set of sharded parameters */
   const char *folder;
   int report; /* file descriptor of this process' report */
   trouble trouble;

@@ -39,12 +39,23 @@
  * There is no thread of the library: calls post messages, which the engine carries while the host
  * computes, and take what has come.
  *
- * Devices: parameters are on the CPU.
+ * Devices: with the options DEVICE and FSDP_OFFLOAD, full parameters and full gradients are on a CUDA device: the
+ * buffers above are there, and once more in the host's memory, which shards are gathered into and reduced from.
+ * Shards, their gradients and states are in the host's memory, and the CPU adds up and steps, with the same bits.
+ * The option STREAM names the caller's stream: parameters are on the device behind what it holds when wait_unshard
+ * has returned, gradients of a unit are what it holds when mark_ready is called, and what it holds when reshard is
+ * called reads the parameters. mark_ready does not wait for the unit's own gradients, but for those of the unit that
+ * was marked before it; end does for all. A stack (add_mlp) is on the same DEVICE. Each rank may name another
+ * device; FSDP_OFFLOAD is the same on all. Ranks send from the host's memory, over NCCL too. Where the device fails,
+ * calls of a step are DEVICE_ERROR, and the communicator ends.
  *
  * Failures: a rank that does not come ends the wait of the others with PEER_FAILED or TIMEOUT, and the
  * communicator. A handle that is destroyed inside a step does that too. With HYBRID_SHARD, what fails between
  * the ranks of a group is told to them with their numbers in this group; the ranks of other groups get
- * PEER_FAILED with the number, in the communicator, of a rank that was told, and without the cause.
+ * PEER_FAILED with the number, in the communicator, of a rank that was told, and without the cause. When the
+ * communicator has ended, also inside a step, calls that the step would refuse say what ended it, and
+ * shardrec_fsdp_shard still gives what this rank has: values as they were before a step or are after it; LAMB's
+ * states may have moved in a step that failed.
  *
  * Thread rule: one thread at a time per handle, else BUSY. A steady step allocates nothing.
  *
@@ -75,7 +86,8 @@ typedef enum shardrec_fsdp_array {
 
 /* Makes an empty set. mesh: of comm, for HYBRID_SHARD, else NULL. options: kind FSDP or NULL. out: owned by
  * the caller. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a mesh without
- * HYBRID_SHARD, or the reverse), UNSUPPORTED (dtypes), OUT_OF_MEMORY. Since 0.2. */
+ * HYBRID_SHARD, or the reverse; FSDP_OFFLOAD without DEVICE; no such device), UNSUPPORTED (dtypes; DEVICE without
+ * FSDP_OFFLOAD, or without its plug-in), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_create(shardrec_comm *comm,
                                                   SHARDREC_NULLABLE shardrec_mesh *mesh,
                                                   SHARDREC_OPTIONS(FSDP)
@@ -113,10 +125,13 @@ SHARDREC_API shardrec_status shardrec_fsdp_add_parameter(shardrec_fsdp *fsdp, in
  * _zero_gradients, _step and LEARNING_RATE of _set_f64: use shard, full, set_full, zero_gradients, step and
  * set_learning_rate of the set, whose steps shardrec_mlp_info does not count. The set keeps the stack; when the set
  * is destroyed, forward and backward are CLOSED. In a checkpoint (shardrec_checkpoint_add_mlp) it is a whole stack,
- * with the set's optimizer. out_first: the index of its first parameter; may be NULL. Not collective.
+ * with the set's optimizer. A stack in 16 bits on the CPU rounds the weights of a unit while it is computed; in
+ * FLOAT16 its loss scale follows its own gradients, and steps are refused or skipped by the set, on all ranks alike.
+ * out_first: the index of its first parameter; may be NULL. Not collective.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT; INVALID_STATE (after commit; no parameter in the stack; it
- * is in a set already); UNSUPPORTED (a stack on a device, in 16 bits, or with ACCUMULATE_GRADIENTS;
- * FSDP_PARAMETER_DTYPE that is not FLOAT32); OUT_OF_MEMORY. Since 0.2. */
+ * is in a set already); UNSUPPORTED (a stack whose DEVICE is not the set's, in 16 bits on a device, in FLOAT16 with
+ * NON_FINITE ALLOW of the set, or with ACCUMULATE_GRADIENTS; FSDP_PARAMETER_DTYPE that is not FLOAT32);
+ * OUT_OF_MEMORY. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_add_mlp(shardrec_fsdp *fsdp, const char *name,
                                                    shardrec_mlp *mlp, int64_t unit_elements,
                                                    SHARDREC_NULLABLE int32_t *out_first);
@@ -159,8 +174,8 @@ SHARDREC_API shardrec_status shardrec_fsdp_unshard(shardrec_fsdp *fsdp, int32_t 
 SHARDREC_API shardrec_status shardrec_fsdp_wait_unshard(shardrec_fsdp *fsdp, int32_t unit);
 
 /* A view of a full parameter, in the dtype of FSDP_PARAMETER_DTYPE, valid until its unit is resharded or marked
- * ready; read only. After wait_unshard. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND, INVALID_STATE,
- * INVALID_ARGUMENT. Since 0.2. */
+ * ready; read only, on the DEVICE in the order of STREAM. After wait_unshard. Errors: INVALID_HANDLE, CLOSED,
+ * NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_parameter(shardrec_fsdp *fsdp, int32_t index,
                                                      shardrec_tensor *out);
 
@@ -170,12 +185,12 @@ SHARDREC_API shardrec_status shardrec_fsdp_parameter(shardrec_fsdp *fsdp, int32_
 SHARDREC_API shardrec_status shardrec_fsdp_reshard(shardrec_fsdp *fsdp, int32_t unit);
 
 /* A view of the full gradient of a parameter on this rank, in the dtype of its values, valid until its unit is
- * marked ready, without sync until the step ends. It holds zeros, or what steps without sync have added: add to
- * it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
- * for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
- * INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
- * step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's; MISMATCH, PEER_FAILED,
- * TIMEOUT, ABORTED. Since 0.2. */
+ * marked ready, without sync until the step ends; on the DEVICE in the order of STREAM. It holds zeros, or what steps
+ * without sync have added: add to it. Of a unit that was unsharded in this step. May wait for the reduction of
+ * another unit. A unit that is asked for while all buffers have gradients of units that are reduced after it gets
+ * memory of its own. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE,
+ * only this rank: no step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's;
+ * MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_gradient(shardrec_fsdp *fsdp, int32_t index,
                                                     shardrec_tensor *out);
 
@@ -229,10 +244,10 @@ SHARDREC_API shardrec_status shardrec_fsdp_set_learning_rate(shardrec_fsdp *fsdp
 
 /* A view of what this rank has of a parameter: FLOAT32, one dimension, perhaps empty. array: a
  * shardrec_fsdp_array, or SHARDREC_FSDP_STATE + s. out_offset: of its first element in the parameter, row-major.
- * Initial values that no rank has as a whole are written so. Between steps; valid until the handle is
- * destroyed, but values may be written only until the next step begins: ask again then. Waits until peers have
- * read values in the step before. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE,
- * INVALID_ARGUMENT, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
+ * Initial values that no rank has as a whole are written so. Between steps; valid until the handle is destroyed, but
+ * values may be written only until the next step begins: ask again then. Waits until peers have read values in the
+ * step before. When the communicator has ended: see the head of this file. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2. */
 SHARDREC_API shardrec_status shardrec_fsdp_shard(shardrec_fsdp *fsdp, int32_t index, int32_t array,
                                                  int64_t *out_offset, shardrec_tensor *out);
 
@@ -268,6 +283,7 @@ SHARDREC_API shardrec_status shardrec_fsdp_check_equal(shardrec_fsdp *fsdp);
  *   "full_parameter_bytes"          integer: buffers of full parameters
  *   "full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums
  *   "kept_gradient_bytes"           integer: the same of steps without sync
+ *   "device_bytes"                  integer: buffers of full parameters and gradients on the DEVICE
  *   "message_bytes"                 integer: shards in 16 bits
  *   "gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
  *   "gather_bytes_sent"             integer: to all peers

@@ -33,7 +33,8 @@ typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_CHECKPOINT = 11, /* keys 1100-1199 */
   SHARDREC_OPTIONS_SCORER = 12,     /* keys 1200-1299 */
   SHARDREC_OPTIONS_METRICS = 13,    /* DEVICE, DEVICE_WAIT and STREAM */
-  SHARDREC_OPTIONS_FSDP = 14,       /* keys 1300-1399, DDP_AVERAGE, DDP_FACTOR and THREADS */
+  SHARDREC_OPTIONS_FSDP = 14,       /* keys 1300-1399, DDP_AVERAGE, DDP_FACTOR, THREADS, NON_FINITE,
+                                       DEVICE, DEVICE_WAIT and STREAM */
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
@@ -348,7 +349,8 @@ typedef enum shardrec_option {
                                    DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may
                                    then be on that device, in the order of a stream of the caller
                                    (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP
-                                   the parameters of a stack, see layers.h */
+                                   the parameters of a stack, see layers.h; of kind FSDP full parameters and
+                                   full gradients, with FSDP_OFFLOAD, see fsdp.h */
   SHARDREC_OPTION_NON_FINITE = 411, /* i64, shardrec_non_finite; default ALLOW, which costs no time; the
                                        same on all ranks. Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2.
                                        COLLECTION: of weights of ids (begin) and output gradients
@@ -425,10 +427,10 @@ typedef enum shardrec_option {
                                                  gradients of the parameters; default 0 */
   SHARDREC_OPTION_STREAM = 701, /* i64, the value of a cudaStream_t of the DEVICE, which lives as long as the
                                    handle and is not being captured: what a stack, an interaction, a
-                                   metric or a DDP set on a device does takes place in its order;
-                                   default 0, the legacy default stream. Memory that it works on is
-                                   given back behind that. Not looked at on the CPU. Kinds MLP, METRICS
-                                   and DDP. Since 0.2 */
+                                   metric, a DDP set or an FSDP set on a device does takes place in its
+                                   order; default 0, the legacy default stream. Memory that it works on is
+                                   given back behind that. Not looked at on the CPU. Kinds MLP, METRICS,
+                                   DDP and FSDP. Since 0.2 */
   SHARDREC_OPTION_PRECISION = 702, /* i64, shardrec_precision; default FLOAT32. Since 0.2 */
   SHARDREC_OPTION_LOSS_SCALE = 703, /* f64, a power of two in [1, 2^24]: what gradients between layers are
                                        multiplied by at first; default 65536. Not looked at but with
@@ -507,6 +509,10 @@ typedef enum shardrec_option {
                                                adds them up in FLOAT32; sums of sharding groups go to
                                                their replicas as FLOAT32. Finite gradients beyond
                                                float16's range become +-65504. Since 0.2 */
+  SHARDREC_OPTION_FSDP_OFFLOAD = 1305, /* i64, 0 or 1; 1: full parameters and full gradients are on the DEVICE, and
+                                          shards, their gradients and the optimizer's states in the host's
+                                          memory, where the CPU adds up and steps. With a DEVICE, 0 (default) is
+                                          UNSUPPORTED; without one, 1 is INVALID_ARGUMENT. Since 0.2 */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff
 } shardrec_option;
 

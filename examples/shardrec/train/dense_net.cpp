@@ -26,11 +26,15 @@ std::optional<Interaction> make_interaction(const TrainOptions& options, int64_t
 }
 
 // Of the set that has the layers of both stacks; optimizers are per element, or, as LAMB, per parameter.
-std::optional<Fsdp> shard(Comm& comm, Mesh* mesh, const TrainOptions& options, Mlp& bottom,
-                          Mlp& top) {
+// On a device whole layers are there, and shards in the host's memory.
+std::optional<Fsdp> shard(Comm& comm, Mesh* mesh, const TrainOptions& options, int64_t device,
+                          Mlp& bottom, Mlp& top) {
   if (options.dense != "fsdp") return std::nullopt;
   FsdpOptions sharding;
   sharding.strategy(options.fsdp_strategy).average(false);
+  sharding.device(device).offload(device >= 0).device_wait(options.device_wait);
+  // A step whose loss scale was too large is taken by no rank.
+  if (options.precision == "float16") sharding.non_finite("skip");
   if (options.threads > 0) sharding.threads(options.threads);
   Fsdp set =
       options.fsdp_strategy == "hybrid_shard" ? Fsdp(comm, *mesh, sharding) : Fsdp(comm, sharding);
@@ -73,9 +77,10 @@ DenseNet::DenseNet(Comm& comm, Mesh* mesh, const TrainOptions& options, int64_t 
       probabilities_(device),
       logit_gradient_(device),
       shared_gradient_(device) {
-  if (is_on_device_) stop_set_.emplace(comm, DdpOptions().average(false));
+  if (is_on_device_ && options.dense != "fsdp")
+    stop_set_.emplace(comm, DdpOptions().average(false));
   stop_set().add("stop", Vector(&stop_parameter_, 1), Vector(&stop_, 1));
-  fsdp_ = shard(comm, mesh, options, bottom_, top_);
+  fsdp_ = shard(comm, mesh, options, device, bottom_, top_);
   if (!fsdp_) {
     ddp_.add("bottom", bottom_);
     ddp_.add("top", top_);

@@ -7,7 +7,8 @@
 // room for that of the bottom stack, and nothing is copied. The bottom stack ends without an activation.
 //
 // On a device, the vectors between the layers and the loss are there, and calls do not wait for it but for a loss that is
-// asked for, and, of several ranks, in wait().
+// asked for, and, of several ranks, in wait(). Sharded layers are whole there, and their shards in the host's memory: those
+// calls wait for their gradients.
 //
 // One step: forward, backward_top, backward_bottom, from which on gradients travel, wait (collective),
 // step. Buffers grow to the largest batch seen.

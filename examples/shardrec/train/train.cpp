@@ -301,14 +301,6 @@ void check_dense(const TrainOptions& options) {
     if (!options.given.contains("--fsdp-strategy")) return;
     throw UserError("--fsdp-strategy goes with --dense fsdp; the layers are in a DDP set.");
   }
-  if (options.dense_device == "device") {
-    throw UserError(
-        "--dense fsdp has layers on the CPU; --dense-device device does not go with it.");
-  }
-  if (options.precision != "float32") {
-    throw UserError("--dense fsdp has layers in float32; --precision " + options.precision +
-                    " does not go with it.");
-  }
   if (options.fsdp_strategy == "hybrid_shard" && options.sharding_group_size == 0) {
     throw UserError("--fsdp-strategy hybrid_shard needs --sharding-group-size.");
   }
@@ -325,6 +317,11 @@ void check_reduction(const TrainOptions& options) {
 }
 
 void check_precision(const TrainOptions& options) {
+  const bool is_half = options.precision == "bfloat16" || options.precision == "float16";
+  if (options.dense == "fsdp" && options.layers_on_device && is_half) {
+    throw UserError("--dense fsdp has layers of 16 bits on the CPU; --precision " +
+                    options.precision + " goes with --dense-device cpu there.");
+  }
   if (options.precision != "tfloat32" || options.layers_on_device) return;
   throw UserError("--precision tfloat32 needs layers on devices: --device cuda, and cuBLASLt");
 }
@@ -352,7 +349,6 @@ std::string place_layers(TrainOptions& options) {
     throw UserError("--dense-device device needs tables on a device: --device cuda");
   }
   if (options.dense_device == "cpu") return {};
-  if (options.dense == "fsdp") return "the layers are on the CPU: --dense fsdp shards them there";
   const Availability layers = available(SHARDREC_CAPABILITY_DENSE, "cublas");
   options.layers_on_device = layers.is_available;
   if (layers.is_available) return {};

@@ -66,6 +66,16 @@ void DeviceParameters::upload() {
   size_ = host_.size();
 }
 
+void DeviceParameters::release() {
+  const auto empty = [this](compute::Buffer& buffer) {
+    buffer = compute::Buffer(context_.memory());
+  };
+  empty(values_);
+  empty(gradients_);
+  for (compute::Buffer& state : states_) empty(state);
+  size_ = 0;
+}
+
 void DeviceParameters::download() const {
   if (bytes() == 0) return;
   fetch(values_, host_.values());

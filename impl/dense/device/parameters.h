@@ -23,6 +23,9 @@ class DeviceParameters {
   void upload();
   void download() const;
 
+  // Gives back all memory: the host has no parameters any more.
+  void release();
+
   int64_t size() const noexcept { return host_.size(); }
   // After the first upload(); of an element.
   float* values(int64_t offset = 0) noexcept { return at(values_, offset); }

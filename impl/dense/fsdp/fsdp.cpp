@@ -57,6 +57,19 @@ Fsdp::Fsdp(FsdpGroups groups, bool mesh, const FsdpOptions& options)
                        ", FSDP_PARAMETER_DTYPE ", core::dtype_name(options_.parameter_dtype),
                        "; one of them is FLOAT32, or they are equal"));
   }
+  if (options_.offload && options_.place.device < 0) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               "the option FSDP_OFFLOAD is 1, and no DEVICE is given that full parameters are on");
+  }
+  if (options_.place.device >= 0) {
+    if (!options_.offload) {
+      core::fail(
+          SHARDREC_UNSUPPORTED,
+          "shards, and the sums of gradients, are in the host's memory; with a DEVICE, set the "
+          "option FSDP_OFFLOAD to 1");
+    }
+    device_ = std::make_unique<UnitDevice>(options_.place);
+  }
   if (!is_hybrid) {
     const bool shards = options_.strategy != SHARDREC_FSDP_NO_SHARD;
     groups_.sharding = shards ? groups_.world : nullptr;
@@ -67,6 +80,7 @@ Fsdp::Fsdp(FsdpGroups groups, bool mesh, const FsdpOptions& options)
 }
 
 Fsdp::~Fsdp() {
+  if (device_ != nullptr) device_->settle();
   if (state_ != State::kIdle && groups_.world->size() > 1) groups_.world->fail("fsdp: step");
 }
 
@@ -75,9 +89,15 @@ void Fsdp::require_committed(const char* call) const {
   core::fail(SHARDREC_INVALID_STATE, core::sentence(call, " was called before commit"));
 }
 
+// A communicator that has ended leaves a set inside a step: then it is told what ended it.
+void Fsdp::check_before(const char* call) const {
+  groups_.world->check_before(core::sentence("fsdp: ", call).c_str());
+}
+
 void Fsdp::require_idle(const char* call) const {
   require_committed(call);
   if (state_ == State::kIdle) return;
+  check_before(call);
   core::fail(SHARDREC_INVALID_STATE,
              core::sentence(call, " was called inside a step; call end and wait first"));
 }
@@ -153,6 +173,12 @@ int64_t Fsdp::add_stack(std::shared_ptr<Mlp> stack,
                               core::dtype_name(options_.parameter_dtype),
                               "; layers of a stack are computed with parameters in float32"));
   }
+  if (stack->scales() && options_.non_finite == SHARDREC_NON_FINITE_ALLOW) {
+    core::fail(SHARDREC_UNSUPPORTED,
+               "the stack has PRECISION FLOAT16, whose gradients may overflow: option NON_FINITE "
+               "of a set of "
+               "sharded parameters that has one is SKIP or ERROR");
+  }
   const size_t units = units_.size();
   const size_t parameters = parameters_.size();
   const int64_t elements = elements_;
@@ -206,6 +232,7 @@ std::string Fsdp::describe() const {
       {"option FSDP_HELD_UNITS", integer(options_.held)},
       {"option FSDP_PARAMETER_DTYPE", core::dtype_name(options_.parameter_dtype)},
       {"option FSDP_REDUCE_DTYPE", core::dtype_name(options_.reduce_dtype)},
+      {"option FSDP_OFFLOAD", integer(options_.offload)},
       {"option NON_FINITE", integer(options_.non_finite)},
       {"option DDP_AVERAGE", integer(options_.average)},
       {"option DDP_FACTOR", number(options_.factor)},
@@ -259,9 +286,11 @@ void Fsdp::make_shards() {
       .scale = {.divisor = options_.average ? static_cast<double>(groups_.world->size()) : 1.0,
                 .factor = options_.factor},
       .buffers = options_.prefetch > 0 ? 2 : 1};
-  auto unsharded = std::make_unique<UnshardedUnits>(groups_.sharding.get(), unshard, units_);
-  reducer_ = std::make_unique<GradientReducer>(groups_.world->rank(), groups_.sharding.get(),
-                                               groups_.replicas.get(), reduction, units_);
+  auto unsharded =
+      std::make_unique<UnshardedUnits>(groups_.sharding.get(), unshard, units_, device_.get());
+  reducer_ =
+      std::make_unique<GradientReducer>(groups_.world->rank(), groups_.sharding.get(),
+                                        groups_.replicas.get(), reduction, units_, device_.get());
   require_room(*unsharded);
   threads_ = std::make_unique<core::Threads>(options_.threads);
   if (optimizer_options_) optimizer_ = std::make_unique<ElementOptimizer>(*optimizer_options_);
@@ -291,6 +320,7 @@ void Fsdp::make_shards() {
 }
 
 void Fsdp::forget_shards() noexcept {
+  if (device_ != nullptr) device_->settle();
   unsharded_.reset();
   reducer_.reset();
   optimizer_.reset();

@@ -22,6 +22,7 @@
 #include "dense/element_optimizer.h"
 #include "dense/fsdp/gradient_reducer.h"
 #include "dense/fsdp/unit.h"
+#include "dense/fsdp/unit_device.h"
 #include "dense/fsdp/unsharded_units.h"
 #include "dense/gradient_norm.h"
 #include "dense/layers/mlp.h"
@@ -40,6 +41,9 @@ struct FsdpOptions {
   bool average = true;
   double factor = 1;
   int threads = 1;  // of the optimizer
+  // Full parameters and full gradients are there; shards, their gradients and states are in the host's memory.
+  device::ContextOptions place{};
+  bool offload = false;
 };
 
 // The ranks of a set. sharding: those that have the shards of a unit; null: each rank has all of it. replicas:
@@ -85,11 +89,13 @@ class Fsdp {
   // Calls of a step, as fsdp.h of the C API says.
   void begin(bool sync);
   void unshard(int64_t unit);
-  void wait_unshard(int64_t unit);
+  // user: the stream of who computes on the device of the set; null: the caller's, or the CPU.
+  using Stream = compute::cuda::host::Stream;
+  void wait_unshard(int64_t unit, Stream* user = nullptr);
   void reshard(int64_t unit);
   std::byte* parameter_values(int64_t parameter) const;
-  std::byte* parameter_gradients(int64_t parameter);
-  void mark_ready(int64_t unit);
+  std::byte* parameter_gradients(int64_t parameter, Stream* user = nullptr);
+  void mark_ready(int64_t unit, Stream* user = nullptr);
   // Throws INVALID_STATE where mark_ready() would, for what was marked.
   void require_markable(int64_t unit) const;
   // Whether a unit's gradients of this step are to be added to.
@@ -107,7 +113,8 @@ class Fsdp {
     int64_t offset = 0;  // of the first element in the parameter
     std::span<float> elements{};
   };
-  // This rank's part of a parameter. Changes of values count from the next begin() on.
+  // This rank's part of a parameter. Changes of values count from the next begin() on. When the communicator has
+  // ended, also inside a step: values are those before the step or after it, and are read only.
   Shard shard(int64_t parameter, int32_t what);
   // Collective over the sharding group: out gets the whole parameter.
   void gather(int64_t parameter, int32_t what, std::span<float> out);
@@ -124,13 +131,15 @@ class Fsdp {
   bool is_of_stack(int64_t parameter) const noexcept;
   int rank() const noexcept { return groups_.world->rank(); }
   const comm::Communicator& world() const noexcept { return *groups_.world; }
+  // That full parameters and full gradients are on; -1: the CPU.
+  int32_t device() const noexcept { return device_ == nullptr ? -1 : device_->device(); }
   shardrec_dtype parameter_dtype() const noexcept { return options_.parameter_dtype; }
   // Null without one and before commit.
   ElementOptimizer* optimizer() const noexcept { return optimizer_.get(); }
   bool is_committed() const noexcept { return unsharded_ != nullptr; }
-  // Throws INVALID_STATE before commit and inside a step.
+  // Throws INVALID_STATE before commit and inside a step, and what ended the communicator inside one.
   void require_idle(const char* call) const;
-  // Throws INVALID_STATE outside a step.
+  // Throws INVALID_STATE outside a step, and what ended the communicator where it did.
   void require_open(const char* call) const;
 
  private:
@@ -140,6 +149,7 @@ class Fsdp {
   template <class Body>
   void exchanging(const char* name, const Body& body) const;
   void require_committed(const char* call) const;
+  void check_before(const char* call) const;
   ElementOptimizer& require_optimizer(const char* call) const;
   size_t unit_at(int64_t index) const;
   std::string describe() const;
@@ -151,6 +161,7 @@ class Fsdp {
   // The values of rank 0 of all parameters of stacks, which give back their own memory. Collective.
   void take_stacks();
   void forget_shards() noexcept;
+  bool has_ended() const;
   void shards_change();
   int sharding_rank() const noexcept { return groups_.sharding ? groups_.sharding->rank() : 0; }
   int sharding_ranks() const noexcept { return groups_.sharding ? groups_.sharding->size() : 1; }
@@ -177,6 +188,7 @@ class Fsdp {
   std::vector<Stack> stacks_;
   std::optional<plan::Optimizer> optimizer_options_;
 
+  std::unique_ptr<UnitDevice> device_;                 // null: the CPU
   std::optional<comm::Collectives> control_;           // of the communicator
   std::optional<comm::Collectives> sharding_control_;  // of the sharding group
   std::unique_ptr<UnshardedUnits> unsharded_;

@@ -11,6 +11,7 @@ namespace shardrec::dense {
 void Fsdp::require_open(const char* call) const {
   require_committed(call);
   if (state_ == State::kOpen) return;
+  check_before(call);
   core::fail(SHARDREC_INVALID_STATE,
              core::sentence(call, state_ == State::kEnded ? " was called after end"
                                                           : " was called before begin"));
@@ -40,13 +41,13 @@ void Fsdp::unshard(int64_t unit) {
   });
 }
 
-void Fsdp::wait_unshard(int64_t unit) {
+void Fsdp::wait_unshard(int64_t unit, Stream* user) {
   require_open("wait_unshard");
   const size_t at = unit_at(unit);
   const core::DefaultFloatMode mode;
   exchanging("fsdp: wait_unshard", [&] {
     reducer_->progress();
-    unsharded_->wait(at);
+    unsharded_->wait(at, user);
   });
 }
 
@@ -65,7 +66,7 @@ std::byte* Fsdp::parameter_values(int64_t parameter) const {
              core::dtype_size(options_.parameter_dtype);
 }
 
-std::byte* Fsdp::parameter_gradients(int64_t parameter) {
+std::byte* Fsdp::parameter_gradients(int64_t parameter, Stream* user) {
   const Parameter& its = this->parameter(parameter);
   require_open("a gradient's view");
   const Unit& unit = units_[its.unit];
@@ -77,12 +78,12 @@ std::byte* Fsdp::parameter_gradients(int64_t parameter) {
   }
   const core::DefaultFloatMode mode;
   std::byte* gradients = nullptr;
-  exchanging("fsdp: gradient", [&] { gradients = reducer_->gradients(its.unit); });
+  exchanging("fsdp: gradient", [&] { gradients = reducer_->gradients(its.unit, user); });
   return gradients + static_cast<size_t>(unit.layout.offset(its.in_unit)) *
                          core::dtype_size(options_.parameter_dtype);
 }
 
-void Fsdp::mark_ready(int64_t unit) {
+void Fsdp::mark_ready(int64_t unit, Stream* user) {
   require_open("mark_ready");
   const size_t at = unit_at(unit);
   if (!unsharded_->was_asked(at)) {
@@ -93,6 +94,8 @@ void Fsdp::mark_ready(int64_t unit) {
   }
   const core::DefaultFloatMode mode;
   exchanging("fsdp: mark_ready", [&] {
+    // Of the gradients, and of parameters that were read for them.
+    if (device_ != nullptr) device_->follow(user);
     // The next all-gather leaves before these gradients do.
     if (!sync_) {
       unsharded_->forget(at);
@@ -123,6 +126,7 @@ void Fsdp::end() {
 void Fsdp::wait() {
   require_committed("wait");
   if (state_ != State::kEnded) {
+    check_before("wait");
     core::fail(SHARDREC_INVALID_STATE, "wait was called without an end before it");
   }
   const core::DefaultFloatMode mode;

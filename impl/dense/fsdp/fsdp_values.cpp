@@ -41,6 +41,16 @@ ElementOptimizer& Fsdp::require_optimizer(const char* call) const {
   return *optimizer_;
 }
 
+// The host reads shards between steps, and when the communicator has ended, inside a step too.
+bool Fsdp::has_ended() const {
+  try {
+    groups_.world->check();
+  } catch (const core::Error&) {
+    return true;
+  }
+  return false;
+}
+
 // Before this rank writes values that peers may still be reading.
 void Fsdp::shards_change() {
   exchanging("fsdp: step", [&] { unsharded_->reclaim(); });
@@ -159,13 +169,15 @@ void Fsdp::set_learning_rate(double rate) {
 
 Fsdp::Shard Fsdp::shard(int64_t index, int32_t what) {
   const Parameter& its = parameter(index);
-  require_idle("shard");
+  require_committed("shard");
+  const bool ended = has_ended();
+  if (!ended) require_idle("shard");
   Unit& unit = units_[its.unit];
   const ParameterPart part = unit.layout.part(its.in_unit, sharding_rank());
   const auto at = static_cast<size_t>(part.at);
   const auto count = static_cast<size_t>(part.count);
   if (what == SHARDREC_FSDP_VALUES) {
-    shards_change();
+    if (!ended) shards_change();
     return {.offset = part.offset, .elements = unit.value_elements().subspan(at, count)};
   }
   if (what == SHARDREC_FSDP_GRADIENT) {
@@ -183,6 +195,7 @@ Fsdp::Shard Fsdp::shard(int64_t index, int32_t what) {
 }
 
 void Fsdp::gather(int64_t index, int32_t what, std::span<float> out) {
+  require_idle("full");
   const Shard mine = shard(index, what);
   if (!sharding_control_) {
     std::ranges::copy(mine.elements, out.begin());
@@ -212,7 +225,9 @@ void Fsdp::scatter(int64_t index, int32_t what, std::span<const float> in, int r
                core::sentence("there is no rank ", root, "; there are ", groups_.world->size()),
                {.value = root, .limit = groups_.world->size()});
   }
+  require_idle("set_full");
   const Shard mine = shard(index, what);
+  if (what == SHARDREC_FSDP_VALUES) shards_change();
   const int64_t elements = parameter(index).elements;
   if (what == SHARDREC_FSDP_GRADIENT) units_[parameter(index).unit].has_gradients = true;
   if (root < 0) {
@@ -244,6 +259,7 @@ void Fsdp::scatter(int64_t index, int32_t what, std::span<const float> in, int r
 
 void Fsdp::take_stacks() {
   for (const Stack& stack : stacks_) {
+    stack.layers->fetch();
     const Parameters& own = stack.layers->parameters();
     for (size_t p = 0; p < own.infos().size(); ++p) {
       const ParameterInfo& info = own.infos()[p];
@@ -330,6 +346,7 @@ std::string Fsdp::statistics_json() const {
   json.key("full_parameter_bytes").integer(unsharded_->buffer_bytes());
   json.key("full_gradient_bytes").integer(reducer_->buffer_bytes());
   json.key("kept_gradient_bytes").integer(reducer_->kept_bytes());
+  json.key("device_bytes").integer(unsharded_->device_bytes() + reducer_->device_bytes());
   json.key("message_bytes").integer(unsharded_->message_bytes());
   json.key("gathers").integer(unsharded_->gathers());
   json.key("prefetched").integer(unsharded_->prefetched());

@@ -11,9 +11,10 @@ namespace shardrec::dense {
 
 GradientReducer::GradientReducer(int world_rank, comm::Communicator* sharding,
                                  comm::Communicator* replicas, const ReductionOptions& options,
-                                 std::span<Unit> units)
+                                 std::span<Unit> units, UnitDevice* device)
     : options_(options),
       units_(units),
+      device_(device),
       channels_(sharding, replicas),
       sharding_sums_(channels_.sharding_ranks),
       replica_sums_(channels_.replica_ranks),
@@ -34,7 +35,7 @@ GradientReducer::GradientReducer(int world_rank, comm::Communicator* sharding,
   const size_t count = std::min(units_.size(), static_cast<size_t>(options_.buffers));
   for (size_t b = 0; b < count; ++b) {
     buffers_.push_back({.memory = GradientMemory(channels_, options_.dtype, options_.wire, elements,
-                                                 shard_elements)});
+                                                 shard_elements, device_)});
   }
   order_.reserve(units_.size());
   posted_.reserve(units_.size());
@@ -46,13 +47,19 @@ void GradientReducer::begin(bool sync, uint64_t step) {
   sync_ = sync;
   step_ = step;
   done_ = 0;
+  marked_ = kNoBuffer;
   order_.clear();
   posted_.clear();
   refused_ = {};
   for (State& state : states_) {
     state.buffer = kNoBuffer;
     state.has_memory = state.is_ready = false;
+    state.user = nullptr;
   }
+}
+
+size_t GradientReducer::bytes_of(size_t unit) const noexcept {
+  return static_cast<size_t>(units_[unit].layout.elements()) * core::dtype_size(options_.dtype);
 }
 
 GradientMemory& GradientReducer::keep(size_t unit) {
@@ -60,11 +67,9 @@ GradientMemory& GradientReducer::keep(size_t unit) {
   if (state.kept == nullptr) {
     state.kept = std::make_unique<GradientMemory>(channels_, options_.dtype, options_.wire,
                                                   units_[unit].layout.elements(),
-                                                  units_[unit].layout.shard_elements());
-  } else if (!state.has_kept) {
-    core::Pages& gradients = state.kept->pages_->gradients;
-    std::memset(gradients.data(), 0, gradients.size());
+                                                  units_[unit].layout.shard_elements(), device_);
   }
+  if (!state.has_kept) state.kept->clear(bytes_of(unit));
   state.has_kept = true;
   return *state.kept;
 }
@@ -82,16 +87,21 @@ bool GradientReducer::take_buffer(size_t unit) {
   }
   if (buffer == buffers_.end()) return false;
   if (buffer->unit != kNoBuffer) reductions_[buffer->unit]->reclaim();
-  const size_t bytes =
-      static_cast<size_t>(units_[unit].layout.elements()) * core::dtype_size(options_.dtype);
-  std::memset(buffer->memory.pages_->gradients.data(), 0, bytes);
+  buffer->memory.clear(bytes_of(unit));
   buffer->unit = unit;
   buffer->is_used = true;
   states_[unit].buffer = static_cast<size_t>(buffer - buffers_.begin());
   return true;
 }
 
-std::byte* GradientReducer::gradients(size_t unit) {
+bool GradientReducer::wait_for_buffer() {
+  if (done_ == posted_.size()) post_ready(Posting::kReady);
+  if (done_ == posted_.size()) return false;
+  step_oldest();
+  return true;
+}
+
+std::byte* GradientReducer::gradients(size_t unit, UnitDevice::Stream* user) {
   State& state = states_[unit];
   if (sync_ && state.is_ready) {
     core::fail(SHARDREC_INVALID_STATE,
@@ -99,23 +109,25 @@ std::byte* GradientReducer::gradients(size_t unit) {
                               "\" were asked for after they were marked ready in this step"),
                {.position = static_cast<int64_t>(unit)});
   }
+  const bool is_new = !state.has_memory;
   if (!state.has_memory) {
     if (!sync_) {
       keep(unit);
     } else if (!state.has_kept) {
       const auto start = std::chrono::steady_clock::now();
       bool has_buffer = take_buffer(unit);
-      while (!has_buffer && done_ < posted_.size()) {
-        step_oldest();
-        has_buffer = take_buffer(unit);
-      }
+      while (!has_buffer && wait_for_buffer()) has_buffer = take_buffer(unit);
       if (!has_buffer) keep(unit);
       waited_seconds_ +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
     state.has_memory = true;
   }
-  return memory_of(unit).pages_->gradients.data();
+  if (device_ != nullptr && (is_new || state.user != user)) {
+    device_->hold_up(user);
+    state.user = user;
+  }
+  return memory_of(unit).data();
 }
 
 GradientMemory& GradientReducer::memory_of(size_t unit) {
@@ -134,23 +146,30 @@ void GradientReducer::require_markable(size_t unit) const {
 void GradientReducer::mark_ready(size_t unit, std::span<const size_t> asked) {
   if (!sync_) return;
   require_markable(unit);
-  gradients(unit);  // of a unit that nothing was written to: zeros, or what was kept
+  gradients(unit, states_[unit].user);  // that nothing was written to: zeros, or what was kept
+  memory_of(unit).copy_to_host(bytes_of(unit));
   states_[unit].is_ready = true;
-  post_ready(asked, false);
+  marked_ = unit;
+  extend_order(asked);
+  post_ready(Posting::kMarked);
   progress();
 }
 
-// Posts what the order allows; all: also units that are not ready. Units that were asked for since the last call
-// come behind the others, the last one first.
-void GradientReducer::post_ready(std::span<const size_t> asked, bool all) {
+// Units that were asked for since the last call come behind the others, the last one first.
+void GradientReducer::extend_order(std::span<const size_t> asked) {
   const auto added = asked.subspan(order_.size());
   order_.insert(order_.end(), added.rbegin(), added.rend());
+}
+
+void GradientReducer::post_ready(Posting posting) {
   while (posted_.size() < order_.size()) {
     const size_t unit = order_[posted_.size()];
     State& state = states_[unit];
-    if (!state.is_ready && !all) return;
+    if (!state.is_ready && posting != Posting::kAll) return;
+    if (unit == marked_ && device_ != nullptr && posting == Posting::kMarked) return;
     while (posted_.size() - done_ >= comm::PipelinedChannel::kMost) step_oldest();
     if (state.is_ready) {
+      memory_of(unit).wait_for_copy();
       reductions_[unit]->post(memory_of(unit), step_);
     } else {
       reductions_[unit]->post_refusal(step_);
@@ -201,7 +220,10 @@ void GradientReducer::step_oldest() {
 }
 
 void GradientReducer::end(std::span<const size_t> asked) {
-  if (sync_) post_ready(asked, true);
+  if (sync_) {
+    extend_order(asked);
+    post_ready(Posting::kAll);
+  }
   progress();
 }
 
@@ -226,6 +248,14 @@ int64_t GradientReducer::buffer_bytes() const noexcept {
 int64_t GradientReducer::kept_bytes() const noexcept {
   int64_t bytes = 0;
   for (const State& state : states_) bytes += state.kept == nullptr ? 0 : state.kept->bytes();
+  return bytes;
+}
+
+int64_t GradientReducer::device_bytes() const noexcept {
+  int64_t bytes = 0;
+  for (const Buffer& buffer : buffers_) bytes += buffer.memory.device_bytes();
+  for (const State& state : states_)
+    bytes += state.kept == nullptr ? 0 : state.kept->device_bytes();
   return bytes;
 }
 

@@ -33,11 +33,12 @@ std::string unit_name(const std::string& prefix, const LayerRange& range) {
 }  // namespace
 
 StackUnits::StackUnits(std::unique_ptr<FsdpEntry> entry, std::vector<LayerRange> ranges,
-                       int64_t first_unit, int64_t first_parameter)
+                       int64_t first_unit, int64_t first_parameter, int32_t device)
     : entry_(std::move(entry)),
       ranges_(std::move(ranges)),
       first_unit_(first_unit),
-      first_parameter_(first_parameter) {}
+      first_parameter_(first_parameter),
+      device_(device) {}
 
 void StackUnits::leave() noexcept {
   set_ = nullptr;
@@ -51,9 +52,9 @@ void StackUnits::require_backward() const {
   for (size_t unit = 0; unit < ranges_.size(); ++unit) set_->require_markable(unit_of(unit));
 }
 
-void StackUnits::unshard(size_t unit) {
+void StackUnits::unshard(size_t unit, Stream* user) {
   set_->unshard(unit_of(unit));
-  set_->wait_unshard(unit_of(unit));
+  set_->wait_unshard(unit_of(unit), user);
 }
 
 void StackUnits::reshard(size_t unit) { set_->reshard(unit_of(unit)); }
@@ -62,16 +63,16 @@ bool StackUnits::has_gradients(size_t unit) const noexcept {
   return set_->has_gradients(unit_of(unit));
 }
 
-void StackUnits::mark_ready(size_t unit) { set_->mark_ready(unit_of(unit)); }
+void StackUnits::mark_ready(size_t unit, Stream* user) { set_->mark_ready(unit_of(unit), user); }
 
 const float* StackUnits::values(int64_t parameter) const {
   return static_cast<const float*>(
       static_cast<const void*>(set_->parameter_values(first_parameter_ + parameter)));
 }
 
-float* StackUnits::gradients(int64_t parameter) {
+float* StackUnits::gradients(int64_t parameter, Stream* user) {
   return static_cast<float*>(
-      static_cast<void*>(set_->parameter_gradients(first_parameter_ + parameter)));
+      static_cast<void*>(set_->parameter_gradients(first_parameter_ + parameter, user)));
 }
 
 int64_t add_layers(Fsdp& set, const std::string& prefix, const std::shared_ptr<Mlp>& layers,
@@ -88,8 +89,8 @@ int64_t add_layers(Fsdp& set, const std::string& prefix, const std::shared_ptr<M
         }
       }
     }
-    layers->set_units(
-        std::make_shared<StackUnits>(std::move(entry), ranges, first_unit, first_parameter));
+    layers->set_units(std::make_shared<StackUnits>(std::move(entry), ranges, first_unit,
+                                                   first_parameter, set.device()));
   });
 }
 

@@ -33,8 +33,9 @@ class FsdpEntry {
 
 class StackUnits final : public LayerUnits {
  public:
+  // device: of the set.
   StackUnits(std::unique_ptr<FsdpEntry> entry, std::vector<LayerRange> ranges, int64_t first_unit,
-             int64_t first_parameter);
+             int64_t first_parameter, int32_t device);
 
   bool expired() const noexcept override { return entry_->expired(); }
   void enter() override { set_ = &entry_->enter(); }
@@ -42,12 +43,13 @@ class StackUnits final : public LayerUnits {
   std::span<const LayerRange> ranges() const noexcept override { return ranges_; }
   void require_forward() const override;
   void require_backward() const override;
-  void unshard(size_t unit) override;
+  int32_t device() const noexcept override { return device_; }
+  void unshard(size_t unit, Stream* user) override;
   void reshard(size_t unit) override;
   bool has_gradients(size_t unit) const noexcept override;
-  void mark_ready(size_t unit) override;
+  void mark_ready(size_t unit, Stream* user) override;
   const float* values(int64_t parameter) const override;
-  float* gradients(int64_t parameter) override;
+  float* gradients(int64_t parameter, Stream* user) override;
 
   bool are_of(const Fsdp& set) const noexcept { return entry_->is_into(set); }
   // Between enter() and leave().
@@ -63,6 +65,7 @@ class StackUnits final : public LayerUnits {
   std::vector<LayerRange> ranges_;
   int64_t first_unit_;
   int64_t first_parameter_;
+  int32_t device_;
 };
 
 // Adds the layers of a stack to a set under prefix + "layer.0.weight" and so on, all or none. A unit is the next layers

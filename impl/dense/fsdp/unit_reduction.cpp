@@ -39,13 +39,23 @@ ReductionChannels::ReductionChannels(comm::Communicator* sharding, comm::Communi
 }
 
 GradientMemory::GradientMemory(const ReductionChannels& channels, shardrec_dtype dtype,
-                               shardrec_dtype wire, int64_t elements, int64_t shard_elements) {
-  const auto make = [this](core::Pages& pages, size_t bytes) {
+                               shardrec_dtype wire, int64_t elements, int64_t shard_elements,
+                               UnitDevice* device)
+    : device_(device) {
+  const auto require_room = [this](size_t bytes) {
     core::require_room(bytes, "the gradients of a set of sharded parameters");
-    pages = core::Pages(bytes);
     bytes_ += static_cast<int64_t>(bytes);
+    return bytes;
   };
-  make(pages_->gradients, bytes_of(elements, dtype));
+  const auto make = [&](core::Pages& pages, size_t bytes) {
+    pages = core::Pages(require_room(bytes));
+  };
+  const size_t gradients = require_room(bytes_of(elements, dtype));
+  pages_->gradients = UnitBytes(gradients, device_ != nullptr);
+  if (device_ != nullptr) {
+    copy_.emplace(*device_).there.resize(gradients);
+    device_bytes_ = static_cast<int64_t>(gradients);
+  }
   const bool is_alone = channels.sharding_ranks == 1 && channels.replica_ranks == 1;
   if (dtype != wire && !is_alone) make(pages_->message, bytes_of(elements, wire));
   if (channels.replica_ranks == 1) return;
@@ -55,6 +65,24 @@ GradientMemory::GradientMemory(const ReductionChannels& channels, shardrec_dtype
                                                 comm::line_grain(sizeof(float)), 0)
                                   .count,
                               SHARDREC_FLOAT32));
+}
+
+void GradientMemory::clear(size_t bytes) {
+  if (device_ == nullptr) {
+    std::memset(pages_->gradients.data(), 0, bytes);
+  } else {
+    device_->clear(data(), bytes);
+  }
+}
+
+void GradientMemory::copy_to_host(size_t bytes) {
+  if (device_ != nullptr) {
+    device_->download(pages_->gradients.data(), data(), bytes, copy_->copied);
+  }
+}
+
+void GradientMemory::wait_for_copy() const {
+  if (copy_) copy_->copied.wait();
 }
 
 UnitReduction::UnitReduction(Unit& unit, size_t number, ReductionChannels& channels,
@@ -104,9 +132,9 @@ comm::ConstBytes UnitReduction::refuse(Refusal exchange) noexcept {
 }
 
 // In the dtype of the way.
-const core::Pages& UnitReduction::sent_gradients() const noexcept {
+const std::byte* UnitReduction::sent_gradients() const noexcept {
   const GradientMemory::Pages& pages = *memory_->pages_;
-  return pages.message.size() != 0 ? pages.message : pages.gradients;
+  return pages.message.size() != 0 ? pages.message.data() : pages.gradients.data();
 }
 
 void UnitReduction::post(GradientMemory& memory, uint64_t step) {
@@ -130,7 +158,7 @@ void UnitReduction::post(GradientMemory& memory, uint64_t step) {
     }
   }
   if (parts_) {
-    post_to_sharding(&sent_gradients(), memory.pages_);
+    post_to_sharding(sent_gradients(), memory.pages_);
   } else {
     post_to_replicas();
   }
@@ -147,14 +175,13 @@ void UnitReduction::post_refusal(uint64_t step) {
   }
 }
 
-// sent null: a refusal.
-void UnitReduction::post_to_sharding(const core::Pages* sent,
+void UnitReduction::post_to_sharding(const std::byte* sent,
                                      std::shared_ptr<const void> keep_alive) {
   const size_t shard = bytes_of(unit_.layout.shard_elements(), wire_);
   const auto ranks = static_cast<size_t>(channels_.sharding_ranks);
   const comm::ConstBytes refusal = sent == nullptr ? refuse(kOfParts) : comm::ConstBytes();
   for (size_t r = 0; r < ranks; ++r) {
-    sends_[r] = sent == nullptr ? refusal : comm::ConstBytes(sent->data() + r * shard, shard);
+    sends_[r] = sent == nullptr ? refusal : comm::ConstBytes(sent + r * shard, shard);
   }
   parts_->start(operation(unit_.operations.reduce, 1), std::span(sends_).first(ranks),
                 std::move(keep_alive));
@@ -261,7 +288,7 @@ void UnitReduction::post_to_replicas() {
   if (refuses) {
     refusal = refuse(kOfReplicaParts);
   } else {
-    sent = parts_ ? memory_->pages_->partial.data() : sent_gradients().data();
+    sent = parts_ ? memory_->pages_->partial.data() : sent_gradients();
     keep_alive = memory_->pages_;
   }
   const auto ranks = static_cast<size_t>(channels_.replica_ranks);

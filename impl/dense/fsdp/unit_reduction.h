@@ -29,6 +29,7 @@
 #include "core/memory.h"
 #include "dense/ddp/rank_sums.h"
 #include "dense/fsdp/unit.h"
+#include "dense/fsdp/unit_device.h"
 #include "shardrec/tensor.h"
 
 namespace shardrec::dense {
@@ -46,26 +47,40 @@ struct ReductionChannels {
   std::optional<comm::PipelinedChannel> replica_sums;
 };
 
-// The full gradients of a unit and what is made of them on their way. Peers may read them after the set is gone.
+// The full gradients of a unit and what is made of them on their way. Peers may read them after the set is gone. On a
+// device full gradients are added to there, and copied to the host when they are whole.
 class GradientMemory {
  public:
+  // device: null: the CPU.
   GradientMemory(const ReductionChannels& channels, shardrec_dtype dtype, shardrec_dtype wire,
-                 int64_t elements, int64_t shard_elements);
+                 int64_t elements, int64_t shard_elements, UnitDevice* device);
 
   int64_t bytes() const noexcept { return bytes_; }
+  int64_t device_bytes() const noexcept { return device_bytes_; }
+
+  // Full gradients, where they are added to.
+  std::byte* data() noexcept { return copy_ ? copy_->there.data() : pages_->gradients.data(); }
+  // So many bytes of them become zeros.
+  void clear(size_t bytes);
+  // So many bytes of them go to the host, which has them behind wait_for_copy().
+  void copy_to_host(size_t bytes);
+  void wait_for_copy() const;
 
  private:
   friend class UnitReduction;
   friend class GradientReducer;
 
   struct Pages {
-    core::Pages gradients;  // [elements] of dtype
-    core::Pages message;    // the same in the dtype of the way, where that is another one
-    core::Pages partial;    // [shard elements] float32: sums of a sharding group
-    core::Pages sums;       // of this rank's range of the shard
+    UnitBytes gradients;  // [elements] of dtype
+    core::Pages message;  // the same in the dtype of the way, where that is another one
+    core::Pages partial;  // [shard elements] float32: sums of a sharding group
+    core::Pages sums;     // of this rank's range of the shard
   };
   std::shared_ptr<Pages> pages_ = std::make_shared<Pages>();
+  UnitDevice* device_ = nullptr;
+  std::optional<UnitCopy> copy_;  // on a device
   int64_t bytes_ = 0;
+  int64_t device_bytes_ = 0;
 };
 
 class UnitReduction {
@@ -105,9 +120,10 @@ class UnitReduction {
   void take_parts();
   void take_replica_parts();
   void take_replica_sums();
-  void post_to_sharding(const core::Pages* sent, std::shared_ptr<const void> keep_alive);
+  // sent null: a refusal.
+  void post_to_sharding(const std::byte* sent, std::shared_ptr<const void> keep_alive);
   void post_to_replicas();
-  const core::Pages& sent_gradients() const noexcept;
+  const std::byte* sent_gradients() const noexcept;
   void add_up(RankSums& sums, std::span<const comm::ConstBytes> messages, shardrec_dtype from,
               const GradientScale& scale, comm::OwnedRange range);
   void add_values(const float* values, comm::OwnedRange range);

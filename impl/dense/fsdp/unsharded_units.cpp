@@ -19,9 +19,10 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 UnshardedUnits::UnshardedUnits(comm::Communicator* sharding, const UnshardOptions& options,
-                               std::span<Unit> units)
+                               std::span<Unit> units, UnitDevice* device)
     : options_(options),
       units_(units),
+      device_(device),
       sharding_(sharding != nullptr),
       ranks_(sharding == nullptr ? 1 : sharding->size()),
       messages_(units.size()),
@@ -51,7 +52,9 @@ UnshardedUnits::UnshardedUnits(comm::Communicator* sharding, const UnshardOption
   for (size_t b = 0; b < count; ++b) {
     const size_t bytes =
         options_.keep ? static_cast<size_t>(units_[b].layout.elements()) * size : largest;
-    buffers_.push_back({.memory = core::Pages(bytes)});
+    Buffer& buffer = buffers_.emplace_back();
+    buffer.memory = UnitBytes(bytes, device_ != nullptr);
+    if (device_ != nullptr) buffer.copy.emplace(*device_).there.resize(bytes);
     buffer_bytes_ += static_cast<int64_t>(bytes);
   }
 }
@@ -97,11 +100,35 @@ comm::ConstBytes UnshardedUnits::message_of(size_t unit) {
   return {message.data(), message.size()};
 }
 
+std::byte* UnshardedUnits::memory_to_fill(size_t buffer) {
+  Buffer& its = buffers_[buffer];
+  if (its.copy) its.copy->copied.wait();
+  its.is_copied = false;
+  return its.memory.data();
+}
+
+void UnshardedUnits::copy_to_device(size_t unit, UnitDevice::Stream* user) {
+  Buffer& buffer = buffers_[states_[unit].buffer];
+  if (!buffer.is_copied) {
+    const size_t bytes =
+        static_cast<size_t>(units_[unit].layout.elements()) * core::dtype_size(options_.dtype);
+    device_->upload(buffer.copy->there.data(), buffer.memory.data(), bytes, buffer.copy->copied);
+    buffer.is_copied = true;
+  }
+  device_->hold_up(user);
+  states_[unit].user = user;
+}
+
+void UnshardedUnits::follow_user(size_t unit) {
+  if (device_ == nullptr || !states_[unit].is_waited_for) return;
+  device_->follow(states_[unit].user);
+}
+
 void UnshardedUnits::post(size_t unit, size_t buffer) {
   Unit& its = units_[unit];
   if (!sharding_) {
     const std::span<float> values = its.value_elements();
-    convert(values.data(), SHARDREC_FLOAT32, buffers_[buffer].memory.data(), options_.dtype,
+    convert(values.data(), SHARDREC_FLOAT32, memory_to_fill(buffer), options_.dtype,
             static_cast<int64_t>(values.size()));
     states_[unit].buffer = buffer;
     buffers_[buffer].is_used = true;
@@ -132,7 +159,7 @@ void UnshardedUnits::take_next() {
   const size_t bytes =
       static_cast<size_t>(units_[unit].layout.shard_elements()) * core::dtype_size(options_.dtype);
   gather.require_size_of_all(bytes);
-  std::byte* out = buffers_[state.buffer].memory.data();
+  std::byte* out = memory_to_fill(state.buffer);
   for (const comm::ConstBytes& shard : shards) {
     std::memcpy(out, shard.data(), bytes);
     out += bytes;
@@ -220,9 +247,10 @@ void UnshardedUnits::require_held(size_t unit, const char* call) const {
              {.position = static_cast<int64_t>(unit)});
 }
 
-void UnshardedUnits::wait(size_t unit) {
+void UnshardedUnits::wait(size_t unit, UnitDevice::Stream* user) {
   require_held(unit, "wait_unshard");
   take(unit);
+  if (device_ != nullptr) copy_to_device(unit, user);
   states_[unit].is_waited_for = true;
 }
 
@@ -234,14 +262,16 @@ std::byte* UnshardedUnits::data(size_t unit) const {
                               "\" was asked for before wait_unshard"),
                {.position = static_cast<int64_t>(unit)});
   }
-  return in_place() ? units_[unit].values->data()
-                    : const_cast<std::byte*>(buffers_[states_[unit].buffer].memory.data());
+  if (in_place()) return units_[unit].values->data();
+  const Buffer& buffer = buffers_[states_[unit].buffer];
+  return const_cast<std::byte*>(buffer.copy ? buffer.copy->there.data() : buffer.memory.data());
 }
 
 void UnshardedUnits::reshard(size_t unit) {
   require_held(unit, "reshard");
   State& state = states_[unit];
-  state.is_held = false;
+  follow_user(unit);
+  state.is_held = state.is_waited_for = false;
   // What the host asks for next stays.
   const bool is_next = position_ < order_.size() && order_[position_] == unit;
   if (!options_.keep && !(is_next && options_.prefetch > 0) && is_resident(unit)) {
@@ -254,7 +284,8 @@ void UnshardedUnits::reshard(size_t unit) {
 void UnshardedUnits::forget(size_t unit) {
   State& state = states_[unit];
   const bool is_next = position_ < order_.size() && order_[position_] == unit;
-  state.is_held = false;
+  follow_user(unit);
+  state.is_held = state.is_waited_for = false;
   if (is_resident(unit) && !is_next) {
     take(unit);
     release(unit);

@@ -8,6 +8,9 @@
 // Which exchanges are posted, and when, follows from the host's calls alone: ranks that make the same
 // calls post the same exchanges.
 //
+// On a device (unit_device.h), the buffers are those that shards come into and go to the device from, each with a buffer
+// there, which the host's user has.
+//
 //   sharded -- unshard --> held -- reshard --> sharded
 //        \- prefetch --> prefetched -- unshard --> held
 //
@@ -27,6 +30,7 @@
 #include "comm/communicator.h"
 #include "core/memory.h"
 #include "dense/fsdp/unit.h"
+#include "dense/fsdp/unit_device.h"
 #include "shardrec/tensor.h"
 
 namespace shardrec::dense {
@@ -41,16 +45,18 @@ struct UnshardOptions {
 
 class UnshardedUnits {
  public:
-  // sharding: the ranks that have the shards of a unit; null: this rank has all of it. units outlive this object.
-  UnshardedUnits(comm::Communicator* sharding, const UnshardOptions& options,
-                 std::span<Unit> units);
+  // sharding: the ranks that have the shards of a unit; null: this rank has all of it. device: where full parameters
+  // are; null: on the CPU. units and device outlive this object.
+  UnshardedUnits(comm::Communicator* sharding, const UnshardOptions& options, std::span<Unit> units,
+                 UnitDevice* device);
 
   // step: equal on all ranks, else MISMATCH where they exchange something in it.
   void begin(uint64_t step);
   // Throws INVALID_STATE where the host holds the unit, or holds units in all buffers.
   void unshard(size_t unit);
-  // Throws INVALID_STATE where the host does not hold it. Waits for peers.
-  void wait(size_t unit);
+  // Throws INVALID_STATE where the host does not hold it. Waits for peers. user: the stream that reads the parameters
+  // on a device; null: the caller's.
+  void wait(size_t unit, UnitDevice::Stream* user = nullptr);
   void reshard(size_t unit);
   // Nothing needs the unit any more in this step, whoever holds it.
   void forget(size_t unit);
@@ -70,6 +76,7 @@ class UnshardedUnits {
   void reclaim();
 
   int64_t buffer_bytes() const noexcept { return buffer_bytes_; }
+  int64_t device_bytes() const noexcept { return device_ == nullptr ? 0 : buffer_bytes_; }
   int64_t message_bytes() const noexcept { return message_bytes_; }
   int64_t bytes_sent() const noexcept { return bytes_sent_; }
   int64_t gathers() const noexcept { return gathers_; }
@@ -85,13 +92,18 @@ class UnshardedUnits {
     bool is_held = false;
     bool is_waited_for = false;  // since it is held
     bool was_asked = false;
+    UnitDevice::Stream* user = nullptr;  // of the last wait()
   };
   struct Buffer {
-    core::Pages memory;
+    UnitBytes memory;
+    std::optional<UnitCopy> copy{};  // on a device
     bool is_used = false;
+    bool is_copied = false;  // the device has what memory has
   };
 
-  bool in_place() const noexcept { return !sharding_ && options_.dtype == SHARDREC_FLOAT32; }
+  bool in_place() const noexcept {
+    return !sharding_ && options_.dtype == SHARDREC_FLOAT32 && device_ == nullptr;
+  }
   bool is_resident(size_t unit) const noexcept { return states_[unit].buffer != kNoBuffer; }
   std::optional<size_t> free_buffer(size_t unit) const noexcept;
   bool evict_prefetched();
@@ -101,11 +113,17 @@ class UnshardedUnits {
   void release(size_t unit);
   void prefetch();
   comm::ConstBytes message_of(size_t unit);
+  // Of a buffer that is to be filled.
+  std::byte* memory_to_fill(size_t buffer);
+  void copy_to_device(size_t unit, UnitDevice::Stream* user);
+  // What its user's stream holds is over before the buffer changes.
+  void follow_user(size_t unit);
   [[noreturn]] void refuse_full(size_t unit) const;
   void require_held(size_t unit, const char* call) const;
 
   const UnshardOptions options_;
   const std::span<Unit> units_;
+  UnitDevice* const device_;
   const bool sharding_;
   const int ranks_;
   std::optional<comm::PipelinedChannel> channel_;

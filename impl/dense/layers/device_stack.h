@@ -55,7 +55,7 @@ struct DeviceStack {
 
   // The device has the parameters of the host from now on, if it does not. Throws OUT_OF_MEMORY, DEVICE_ERROR.
   void receive() {
-    if (!host_is_newer) return;
+    if (!host_is_newer || !has_parameters) return;
     context.follow_caller();
     parameters.upload();
     if (scaling) scaling->upload();
@@ -69,7 +69,7 @@ struct DeviceStack {
   }
   // The host has those of the device.
   void send_back() {
-    if (host_is_newer) return;
+    if (host_is_newer || !has_parameters) return;
     context.follow_caller();
     parameters.download();
     if (scaling) scaling->download();
@@ -107,6 +107,8 @@ struct DeviceStack {
   device::HostMatrix input_gradient{context};
   device::DeviceLoss loss{context};
   compute::Buffer forward_number{context.memory()};
+  compute::Buffer vector_sums{context.memory()};  // of a layer in units
+  bool has_parameters = true;                     // else units have them
   bool host_is_newer = true;         // its parameters have changed behind the last receive()
   bool weights_are_rounded = false;  // as the parameters are now
 };

@@ -49,9 +49,7 @@ Layer append_layer(const NewLayer& added, Parameters& parameters, core::Threads&
     layer.indices[static_cast<size_t>(parameter.role)] =
         layer.first + static_cast<int64_t>(infos.size()) - 1;
     layer.elements += infos.back().size;
-    if (parameter.shape.size() > 1) continue;
-    if (layer.sums == 0) layer.sums_offset = offset;
-    layer.sums += infos.back().size;
+    if (parameter.shape.size() == 1) layer.sums += infos.back().size;
   }
   if (own.empty()) return layer;
   parameters.append(std::move(infos));

@@ -43,7 +43,6 @@ struct Layer {
   std::array<int64_t, kRoles> offsets{};
   std::array<int64_t, kRoles> indices{-1, -1, -1};  // of the stack's parameters; -1: it has none
   int64_t sums = 0;         // elements of those that are vectors, which lie one behind the other
-  int64_t sums_offset = 0;  // of the first of them
   size_t first_weight = 0;  // weight matrices (weights_of()) of the layers before it
 
   // All of a batch; empty where the kind has none. Matrices are of the elements that the stack keeps, but that the

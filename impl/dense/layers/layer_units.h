@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include "compute/cuda/host/stream.h"
+
 namespace shardrec::dense {
 
 // Layers [begin, end) of a stack.
@@ -18,6 +20,9 @@ struct LayerRange {
 
 class LayerUnits {
  public:
+  // That layers on a device are computed in; null: they are on the CPU.
+  using Stream = compute::cuda::host::Stream;
+
   LayerUnits() = default;
   LayerUnits(const LayerUnits&) = delete;
   LayerUnits& operator=(const LayerUnits&) = delete;
@@ -25,6 +30,9 @@ class LayerUnits {
 
   // Whether they are gone for good.
   virtual bool expired() const noexcept = 0;
+  // The device that whole parameters and gradients are on; -1: the CPU.
+  virtual int32_t device() const noexcept = 0;
+
   // Around each use. Throws BUSY, CLOSED, and INVALID_STATE where they are gone.
   virtual void enter() = 0;
   virtual void leave() noexcept = 0;
@@ -36,16 +44,16 @@ class LayerUnits {
   virtual void require_backward() const = 0;
 
   // Waits until the parameters of a unit are whole. They are until reshard() or mark_ready().
-  virtual void unshard(size_t unit) = 0;
+  virtual void unshard(size_t unit, Stream* user) = 0;
   virtual void reshard(size_t unit) = 0;
   // Whether gradients of the unit are to be added to; else they are overwritten.
   virtual bool has_gradients(size_t unit) const noexcept = 0;
   // The gradients of a unit are whole.
-  virtual void mark_ready(size_t unit) = 0;
+  virtual void mark_ready(size_t unit, Stream* user) = 0;
 
   // Of a unit that is whole; parameter: its index in the stack.
   virtual const float* values(int64_t parameter) const = 0;
-  virtual float* gradients(int64_t parameter) = 0;
+  virtual float* gradients(int64_t parameter, Stream* user) = 0;
 };
 
 // Keeps others out of the units while it lives.

@@ -127,13 +127,15 @@ ElementMatrix Mlp::output_of(size_t layer, const ElementMatrix& last) const noex
   return matrix_of(layers_[layer].activations, batch_, layers_[layer].outputs, kept.activations);
 }
 
+LayerValues Mlp::placed_values(const Layer& layer) const noexcept {
+  return {.shape = layer.shape,
+          .inputs = layer.inputs,
+          .outputs = layer.outputs,
+          .parameters = places_[layer.number].values};
+}
+
 LayerValues Mlp::host_layer(const Layer& layer) const noexcept {
-  if (is_sharded_) {
-    return {.shape = layer.shape,
-            .inputs = layer.inputs,
-            .outputs = layer.outputs,
-            .parameters = places_[layer.number].values};
-  }
+  if (is_sharded_) return placed_values(layer);
   return values_of(layer, parameters_.values(), rounds() ? floats_of(rounded_values_) : nullptr);
 }
 
@@ -144,7 +146,8 @@ void Mlp::resize_rounded_inputs(int64_t batch) {
   if (device_ != nullptr) {
     device_->rounded_weights.make_room();
   } else {
-    rounded_values_.resize_as<float>(static_cast<size_t>(parameters_.size()));
+    rounded_values_.resize_as<float>(
+        static_cast<size_t>(is_sharded_ ? rounded_elements_ : parameters_.size()));
   }
 }
 
@@ -217,10 +220,10 @@ void Mlp::forward(const device::CallerMatrix& input, const device::CallerMatrix&
   }
   batch_ = in.rows;
   input_ = rounds() ? rounded_on_host(in, rounded_input_) : in;
-  if (rounds()) round_weights_on_host();
   if (is_sharded_) {
     forward_in_units(out);
   } else {
+    if (rounds()) round_weights_on_host();
     forward_layers({.begin = 0, .end = layers_.size()}, out);
   }
   if (drops_) ++dropout_forwards_;

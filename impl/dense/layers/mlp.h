@@ -191,10 +191,12 @@ class Mlp {
   ElementMatrix gradient_of(size_t layer, const ElementMatrix& last) const noexcept;
   // Of what its weights multiplied into: of a linear layer the gradient before its activation.
   ElementMatrix product_gradient_of(size_t layer, const ElementMatrix& last) const noexcept;
-  // Of the layer's parameter on the CPU.
+  // Of the layer's parameter, where it is trained.
   float* gradients_of(size_t layer, Role role) const noexcept;
   // A layer of the stack on the CPU, and on the device.
   LayerValues host_layer(const Layer& layer) const noexcept;
+  // In units.
+  LayerValues placed_values(const Layer& layer) const noexcept;
   DeviceLayer device_layer(const Layer& layer) const noexcept;
   // Room for what is rounded, and the caller's matrix, or it times a scale, rounded into it.
   void resize_rounded_inputs(int64_t batch);
@@ -203,6 +205,9 @@ class Mlp {
   ElementMatrix rounded_on_device(const core::Matrix& from, const compute::Buffer& buffer,
                                   const shardrec_cuda_loss_scale* scale = nullptr);
   void round_weights_on_host();
+  void round_placed_weights(const LayerRange& range);
+  // As the layers read it: times the loss scale, and rounded.
+  ElementMatrix gradient_on_host(const core::Matrix& output_gradient);
   void round_weights_on_device();
   device::Multiplier multiplier() const noexcept;
 
@@ -212,9 +217,16 @@ class Mlp {
   void forward_tile(int64_t begin, int64_t end, const LayerRange& range,
                     const core::Matrix& output) const noexcept;
   void forward_in_units(const core::Matrix& output);
+  void forward_layers_on_device(const LayerRange& range, const ElementMatrix& output);
+  void forward_in_units_on_device(const ElementMatrix& output);
   void forward_on_device(const device::CallerMatrix& input, const device::CallerMatrix& output);
   void backward_on_device(const device::CallerMatrix& output_gradient,
                           const device::CallerMatrix& input_gradient);
+  // The layer's own gradients of parameters are added to, or written.
+  void backward_layer_on_device(size_t layer, const ElementMatrix& output_gradient,
+                                const core::Matrix& input_gradient, bool accumulate);
+  void backward_layers_on_device(const ElementMatrix& output_gradient,
+                                 const core::Matrix& input_gradient);
   // Divides by the scale, and adapts it, where there is one.
   void unscale_on_host(const core::Matrix& input_gradient);
   bool gradients_are_finite();
@@ -226,9 +238,14 @@ class Mlp {
                        const ElementMatrix& output_gradient, const core::Matrix& input_gradient);
   // Told of as they come, in parts that are worth sending.
   void backward_in_parts(const ElementMatrix& output_gradient, const core::Matrix& input_gradient);
-  void backward_in_units(const core::Matrix& output_gradient, const core::Matrix& input_gradient);
+  void backward_in_units(const device::CallerMatrix& output_gradient,
+                         const device::CallerMatrix& input_gradient);
+  // layers(range, whether gradients are added to) computes the layers of each unit.
+  void backward_units(LayerUnits::Stream* user,
+                      core::FunctionRef<void(const LayerRange&, bool accumulate)> layers);
   // places_ of the layers of a unit that is whole.
-  void place(const LayerRange& range, bool gradients);
+  void place_values(const LayerRange& range);
+  void place_gradients(const LayerRange& range, LayerUnits::Stream* user);
   void backward_tile(int64_t tile, const LayerRange& range, const ElementMatrix& output_gradient,
                      const core::Matrix& input_gradient) const noexcept;
   BackwardRowsOf<ElementMatrix> backward_rows(size_t layer, const ElementMatrix& output_gradient,
@@ -251,11 +268,12 @@ class Mlp {
   std::vector<Layer> layers_;
   WeightGradients weight_gradients_;
   // Of 16 bits: the stack's input and the gradient of its output, as layers read them; and on the CPU all parameters,
-  // as they were at the last forward.
+  // as they were at the last forward, or the weights of the unit that is computed.
   compute::Buffer rounded_input_;
   compute::Buffer rounded_gradient_;
   compute::Buffer rounded_values_;
-  bool is_wide_ = false;  // some layer is
+  int64_t rounded_elements_ = 0;  // of the weights of the largest unit
+  bool is_wide_ = false;          // some layer is
   std::shared_ptr<GradientListener> listener_;
   std::shared_ptr<LayerUnits> units_;
   std::vector<LayerPlaces> places_;  // by layer, of the unit that is whole

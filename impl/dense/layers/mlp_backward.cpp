@@ -50,7 +50,9 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
     dx = with_blas_stride(dx, "input_gradient");
   }
   if (listener_ != nullptr) listener_->before_backward();
-  if (is_sharded_) return backward_in_units(dy, dx);
+  if (is_sharded_) {
+    return backward_in_units({dy, output_gradient.on_device}, {dx, input_gradient.on_device});
+  }
   if (batch_ == 0) {
     if (!accumulate_) zero_gradients();
     has_gradients_ = true;
@@ -69,12 +71,16 @@ void Mlp::backward(const device::CallerMatrix& output_gradient,
     has_gradients_ = true;
     return;
   }
-  const auto scale = static_cast<float>(loss_scale_.state().scale);
-  const ElementMatrix gradient = rounds() ? rounded_on_host(dy, rounded_gradient_, scale) : dy;
-  found_non_finite_ = false;
-  backward_in_parts(gradient, dx);
+  backward_in_parts(gradient_on_host(dy), dx);
   if (scales()) unscale_on_host(dx);
   has_gradients_ = true;
+}
+
+ElementMatrix Mlp::gradient_on_host(const core::Matrix& output_gradient) {
+  found_non_finite_ = false;
+  if (!rounds()) return output_gradient;
+  const auto scale = static_cast<float>(loss_scale_.state().scale);
+  return rounded_on_host(output_gradient, rounded_gradient_, scale);
 }
 
 void Mlp::backward_in_parts(const ElementMatrix& output_gradient,
@@ -114,7 +120,8 @@ bool Mlp::gradients_are_finite() {
 float* Mlp::gradients_of(size_t layer, Role role) const noexcept {
   const auto at = static_cast<size_t>(role);
   if (is_sharded_) return places_[layer].gradients[at];
-  return parameters_.gradients(layers_[layer].offsets[at]);
+  const int64_t offset = layers_[layer].offsets[at];
+  return device_ == nullptr ? parameters_.gradients(offset) : device_->parameters.gradients(offset);
 }
 
 void Mlp::backward_layers(const LayerRange& range, bool accumulate,

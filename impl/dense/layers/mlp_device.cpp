@@ -69,11 +69,11 @@ void Mlp::with_context(core::FunctionRef<void(device::Context&)> use) {
 }
 
 DeviceLayer Mlp::device_layer(const Layer& layer) const noexcept {
-  DeviceLayer on_device{.values = values_of(layer, device_->parameters.values())};
+  DeviceLayer on_device{.values = is_sharded_ ? placed_values(layer)
+                                              : values_of(layer, device_->parameters.values())};
   size_t index = layer.first_weight;
   for (const WeightShape& weight : weights_of(layer.shape, layer.inputs)) {
-    float* const values =
-        device_->parameters.values(layer.offsets[static_cast<size_t>(weight.role)]);
+    auto* const values = const_cast<float*>(on_device.values.of(weight.role));
     on_device.weights[static_cast<size_t>(weight.role)] =
         rounds() ? device_->rounded_weights.copy(index)
                  : core::Matrix{values, weight.outputs, weight.inputs, weight.inputs};
@@ -112,14 +112,12 @@ void Mlp::forward_on_device(const device::CallerMatrix& input, const device::Cal
   const DeviceStack::Span span(device_->trace, "dense forward");
   try {
     if (drops_) device_->store_forward(forward_number_);
-    const DeviceOperations on = device_->operations(multiplier());
     input_ = rounds() ? rounded_on_device(in, rounded_input_) : in;
     if (rounds()) round_weights_on_device();
-    for (size_t l = 0; l < layers_.size(); ++l) {
-      const DropoutMask mask = mask_of(layers_[l]);
-      DeviceForwardRows rows = forward_rows(l, out);
-      if (drops_) rows.mask = &mask;
-      forward_layer(on, device_layer(layers_[l]), rows);
+    if (is_sharded_) {
+      forward_in_units_on_device(out);
+    } else {
+      forward_layers_on_device({.begin = 0, .end = layers_.size()}, out);
     }
     const size_t last = layers_.size() - 1;
     if (keeps_output(last)) {
@@ -129,6 +127,16 @@ void Mlp::forward_on_device(const device::CallerMatrix& input, const device::Cal
   } catch (...) {
     batch_ = -1;
     throw;
+  }
+}
+
+void Mlp::forward_layers_on_device(const LayerRange& range, const ElementMatrix& output) {
+  const DeviceOperations on = device_->operations(multiplier());
+  for (size_t l = range.begin; l < range.end; ++l) {
+    const DropoutMask mask = mask_of(layers_[l]);
+    DeviceForwardRows rows = forward_rows(l, output);
+    if (drops_) rows.mask = &mask;
+    forward_layer(on, device_layer(layers_[l]), rows);
   }
 }
 
@@ -144,35 +152,63 @@ void Mlp::backward_on_device(const device::CallerMatrix& output_gradient,
   if (device_->scaling) device_->scaling->begin_backward();
   const ElementMatrix dy =
       rounds() ? rounded_on_device(given_dy, rounded_gradient_, on.loss_scale) : given_dy;
-  float* const gradients = device_->parameters.gradients();
-  size_t end = layers_.size();  // layers from here on are told of
-  int64_t elements = 0;
-  for (size_t l = layers_.size(); l-- > 0;) {
-    const Layer& layer = layers_[l];
-    const DropoutMask mask = mask_of(layer);
-    DeviceBackwardRows rows = backward_rows(l, dy, dx);
-    if (drops_) rows.mask = &mask;
-    backward_layer(on, device_layer(layer), rows,
-                   {.tile_rows = tile_rows(),
-                    .parts = floats_of(layer.column_sums),
-                    .target = gradients + layer.sums_offset,
-                    .accumulate = accumulate_,
-                    .loss_scale = on.loss_scale});
-    for (size_t w = 0; const WeightShape& weight : weights_of(layer.shape, layer.inputs)) {
-      float* const target = gradients + layer.offsets[static_cast<size_t>(weight.role)];
-      add_weight_gradient(on, weight_gradient(l, w++, dy, target, accumulate_), accumulate_);
-    }
-    elements += layer.elements;
-    if (l > 0 && elements < kToldElements) continue;
-    tell_ready({.begin = l, .end = end}, &device_->context.stream());
-    end = l;
-    elements = 0;
-  }
+  backward_layers_on_device(dy, dx);
   if (device_->scaling) {
     if (dx.data != nullptr) device::unscale_rows(on.stream, dx, dx, false, on.loss_scale);
     device_->scaling->end_backward();
   }
   given.done();
+}
+
+void Mlp::backward_layers_on_device(const ElementMatrix& output_gradient,
+                                    const core::Matrix& input_gradient) {
+  size_t end = layers_.size();  // layers from here on are told of
+  int64_t elements = 0;
+  for (size_t l = layers_.size(); l-- > 0;) {
+    backward_layer_on_device(l, output_gradient, input_gradient, accumulate_);
+    elements += layers_[l].elements;
+    if (l > 0 && elements < kToldElements) continue;
+    tell_ready({.begin = l, .end = end}, &device_->context.stream());
+    end = l;
+    elements = 0;
+  }
+}
+
+// Sums of the vectors of a layer lie one behind the other. In units each vector has a place of its own, which they are
+// added to from there.
+void Mlp::backward_layer_on_device(size_t l, const ElementMatrix& output_gradient,
+                                   const core::Matrix& input_gradient, bool accumulate) {
+  const DeviceOperations on = device_->operations(multiplier());
+  const Layer& layer = layers_[l];
+  const DropoutMask mask = mask_of(layer);
+  DeviceBackwardRows rows = backward_rows(l, output_gradient, input_gradient);
+  if (drops_) rows.mask = &mask;
+  const VectorRoles vectors = vectors_of(layer.shape);
+  const bool are_apart = is_sharded_ && vectors.count > 1;
+  float* sums = nullptr;
+  if (are_apart) {
+    sums = device_->vector_sums.resize_as<float>(static_cast<size_t>(layer.sums)).data();
+  } else if (vectors.count > 0) {
+    sums = gradients_of(l, vectors.roles[0]);
+  }
+  backward_layer(on, device_layer(layer), rows,
+                 {.tile_rows = tile_rows(),
+                  .parts = floats_of(layer.column_sums),
+                  .target = sums,
+                  .accumulate = accumulate && !are_apart,
+                  .loss_scale = on.loss_scale});
+  for (size_t v = 0; are_apart && v < vectors.count; ++v) {
+    const int64_t size = layer.sums / static_cast<int64_t>(vectors.count);
+    const auto vector = [size](float* data) { return core::Matrix{data, 1, size, size}; };
+    const core::Matrix from = vector(sums + static_cast<int64_t>(v) * size);
+    const core::Matrix to = vector(gradients_of(l, vectors.roles[v]));
+    accumulate ? device::add_rows(on.stream, from, to) : device::copy_rows(on.stream, from, to);
+  }
+  for (size_t w = 0; const WeightShape& weight : weights_of(layer.shape, layer.inputs)) {
+    float* const target = gradients_of(l, weight.role);
+    add_weight_gradient(on, weight_gradient(l, w++, output_gradient, target, accumulate),
+                        accumulate);
+  }
 }
 
 void Mlp::compute_loss(const device::LossVectors& vectors, double* mean) {

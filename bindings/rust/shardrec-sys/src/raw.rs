@@ -170,7 +170,7 @@ pub const SHARDREC_OPTIONS_CHECKPOINT: shardrec_options_kind = shardrec_options_
 pub const SHARDREC_OPTIONS_SCORER: shardrec_options_kind = shardrec_options_kind(12);
 /// DEVICE, DEVICE_WAIT and STREAM
 pub const SHARDREC_OPTIONS_METRICS: shardrec_options_kind = shardrec_options_kind(13);
-/// keys 1300-1399, DDP_AVERAGE, DDP_FACTOR and THREADS
+/// keys 1300-1399, DDP_AVERAGE, DDP_FACTOR, THREADS, NON_FINITE, DEVICE, DEVICE_WAIT and STREAM
 pub const SHARDREC_OPTIONS_FSDP: shardrec_options_kind = shardrec_options_kind(14);
 const _: () = assert!(core::mem::size_of::<shardrec_options_kind>() == 4);
 
@@ -541,7 +541,7 @@ pub const SHARDREC_OPTION_FORWARD_COMPRESSION: shardrec_option = shardrec_option
 pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_option(408);
 /// i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION, and on a mesh with replicated tables, where it is 0 by default. Default elsewhere: 1 where ranks live in several processes and no exchange is compressed, else 0; the same on all ranks
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
-/// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h
+/// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind FSDP full parameters and full gradients, with FSDP_OFFLOAD, see fsdp.h
 pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 /// i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient): ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is as SHARDREC_UPDATE_SKIP, after a forward as with ALLOW. On a mesh, a step that one sharding group does not apply is applied by none. backward then waits for all groups, so all must call it equally often. For gradients on a DEVICE the call that sends them (backward, backward_begin or send_gradients) waits until it has looked through them. DDP: of reduced gradients, see shardrec_ddp_wait; not with DDP_STEP_IN_BACKWARD. FSDP: the same, see shardrec_fsdp_wait. SCORER: ALLOW and ERROR, of ids' weights (INVALID_BATCH) and dense inputs (INVALID_ARGUMENT)
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
@@ -579,7 +579,7 @@ pub const SHARDREC_OPTION_DDP_THREAD: shardrec_option = shardrec_option(610);
 pub const SHARDREC_OPTION_DDP_REDUCTION: shardrec_option = shardrec_option(611);
 /// i64, 0 or 1; 1: shardrec_mlp_backward adds to the gradients of the parameters; default 0
 pub const SHARDREC_OPTION_ACCUMULATE_GRADIENTS: shardrec_option = shardrec_option(700);
-/// i64, the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2
+/// i64, the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does takes place in its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2
 pub const SHARDREC_OPTION_STREAM: shardrec_option = shardrec_option(701);
 /// i64, shardrec_precision; default FLOAT32. Since 0.2
 pub const SHARDREC_OPTION_PRECISION: shardrec_option = shardrec_option(702);
@@ -635,6 +635,8 @@ pub const SHARDREC_OPTION_FSDP_HELD_UNITS: shardrec_option = shardrec_option(130
 pub const SHARDREC_OPTION_FSDP_PARAMETER_DTYPE: shardrec_option = shardrec_option(1303);
 /// i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16, of gradients on their way to the rank that adds them up in FLOAT32; sums of sharding groups go to their replicas as FLOAT32. Finite gradients beyond float16's range become +-65504. Since 0.2
 pub const SHARDREC_OPTION_FSDP_REDUCE_DTYPE: shardrec_option = shardrec_option(1304);
+/// i64, 0 or 1; 1: full parameters and full gradients are on the DEVICE, and shards, their gradients and the optimizer's states in the host's memory, where the CPU adds up and steps. With a DEVICE, 0 (default) is UNSUPPORTED; without one, 1 is INVALID_ARGUMENT. Since 0.2
+pub const SHARDREC_OPTION_FSDP_OFFLOAD: shardrec_option = shardrec_option(1305);
 const _: () = assert!(core::mem::size_of::<shardrec_option>() == 4);
 
 /// What carries messages between processes: a plug-in, loaded when it is first asked for.
@@ -2589,7 +2591,8 @@ extern "C" {
     pub fn shardrec_ddp_statistics_json(ddp: *mut shardrec_ddp, out_text: *mut *mut c_char) -> shardrec_status;
     /// Makes an empty set. mesh: of comm, for HYBRID_SHARD, else NULL. options: kind FSDP or NULL. out: owned by
     /// the caller. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a mesh without
-    /// HYBRID_SHARD, or the reverse), UNSUPPORTED (dtypes), OUT_OF_MEMORY. Since 0.2.
+    /// HYBRID_SHARD, or the reverse; FSDP_OFFLOAD without DEVICE; no such device), UNSUPPORTED (dtypes; DEVICE without
+    /// FSDP_OFFLOAD, or without its plug-in), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.2.
     pub fn shardrec_fsdp_create(comm: *mut shardrec_comm, mesh: *mut shardrec_mesh, options: *const shardrec_options, out: *mut *mut shardrec_fsdp) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; views end. Inside a step the communicator fails:
     /// PEER_FAILED on the others. Since 0.2.
@@ -2615,10 +2618,13 @@ extern "C" {
     /// _zero_gradients, _step and LEARNING_RATE of _set_f64: use shard, full, set_full, zero_gradients, step and
     /// set_learning_rate of the set, whose steps shardrec_mlp_info does not count. The set keeps the stack; when the set
     /// is destroyed, forward and backward are CLOSED. In a checkpoint (shardrec_checkpoint_add_mlp) it is a whole stack,
-    /// with the set's optimizer. out_first: the index of its first parameter; may be NULL. Not collective.
+    /// with the set's optimizer. A stack in 16 bits on the CPU rounds the weights of a unit while it is computed; in
+    /// FLOAT16 its loss scale follows its own gradients, and steps are refused or skipped by the set, on all ranks alike.
+    /// out_first: the index of its first parameter; may be NULL. Not collective.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT; INVALID_STATE (after commit; no parameter in the stack; it
-    /// is in a set already); UNSUPPORTED (a stack on a device, in 16 bits, or with ACCUMULATE_GRADIENTS;
-    /// FSDP_PARAMETER_DTYPE that is not FLOAT32); OUT_OF_MEMORY. Since 0.2.
+    /// is in a set already); UNSUPPORTED (a stack whose DEVICE is not the set's, in 16 bits on a device, in FLOAT16 with
+    /// NON_FINITE ALLOW of the set, or with ACCUMULATE_GRADIENTS; FSDP_PARAMETER_DTYPE that is not FLOAT32);
+    /// OUT_OF_MEMORY. Since 0.2.
     pub fn shardrec_fsdp_add_mlp(fsdp: *mut shardrec_fsdp, name: *const c_char, mlp: *mut shardrec_mlp, unit_elements: i64, out_first: *mut i32) -> shardrec_status;
     /// Gives the set an optimizer, as shardrec_ddp_set_optimizer; its states are sharded as the parameters are.
     /// Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
@@ -2651,20 +2657,20 @@ extern "C" {
     /// both. Since 0.2.
     pub fn shardrec_fsdp_wait_unshard(fsdp: *mut shardrec_fsdp, unit: i32) -> shardrec_status;
     /// A view of a full parameter, in the dtype of FSDP_PARAMETER_DTYPE, valid until its unit is resharded or marked
-    /// ready; read only. After wait_unshard. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND, INVALID_STATE,
-    /// INVALID_ARGUMENT. Since 0.2.
+    /// ready; read only, on the DEVICE in the order of STREAM. After wait_unshard. Errors: INVALID_HANDLE, CLOSED,
+    /// NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT. Since 0.2.
     pub fn shardrec_fsdp_parameter(fsdp: *mut shardrec_fsdp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// The host no longer reads the full parameters of a unit: their buffer is free for another one. Waits for them
     /// where wait_unshard was not called. Errors: as
     /// shardrec_fsdp_wait_unshard. Since 0.2.
     pub fn shardrec_fsdp_reshard(fsdp: *mut shardrec_fsdp, unit: i32) -> shardrec_status;
     /// A view of the full gradient of a parameter on this rank, in the dtype of its values, valid until its unit is
-    /// marked ready, without sync until the step ends. It holds zeros, or what steps without sync have added: add to
-    /// it. Of a unit that was unsharded in this step. May wait for the reduction of another unit. A unit that is asked
-    /// for while all buffers have gradients of units that are reduced after it gets memory of its own. Errors:
-    /// INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE, only this rank: no
-    /// step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's; MISMATCH, PEER_FAILED,
-    /// TIMEOUT, ABORTED. Since 0.2.
+    /// marked ready, without sync until the step ends; on the DEVICE in the order of STREAM. It holds zeros, or what steps
+    /// without sync have added: add to it. Of a unit that was unsharded in this step. May wait for the reduction of
+    /// another unit. A unit that is asked for while all buffers have gradients of units that are reduced after it gets
+    /// memory of its own. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_ARGUMENT, OUT_OF_MEMORY; INVALID_STATE,
+    /// only this rank: no step; the unit was not unsharded in it; it is marked ready; the parameter is a stack's;
+    /// MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_gradient(fsdp: *mut shardrec_fsdp, index: i32, out: *mut shardrec_tensor) -> shardrec_status;
     /// The gradients of a unit are whole: it is resharded, and with sync their reduction begins, in the order that the
     /// head of this file says. Gradients that nothing was added to are zeros. May wait as shardrec_fsdp_gradient and
@@ -2706,10 +2712,10 @@ extern "C" {
     pub fn shardrec_fsdp_set_learning_rate(fsdp: *mut shardrec_fsdp, learning_rate: f64) -> shardrec_status;
     /// A view of what this rank has of a parameter: FLOAT32, one dimension, perhaps empty. array: a
     /// shardrec_fsdp_array, or SHARDREC_FSDP_STATE + s. out_offset: of its first element in the parameter, row-major.
-    /// Initial values that no rank has as a whole are written so. Between steps; valid until the handle is
-    /// destroyed, but values may be written only until the next step begins: ask again then. Waits until peers have
-    /// read values in the step before. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND, INVALID_STATE,
-    /// INVALID_ARGUMENT, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
+    /// Initial values that no rank has as a whole are written so. Between steps; valid until the handle is destroyed, but
+    /// values may be written only until the next step begins: ask again then. Waits until peers have read values in the
+    /// step before. When the communicator has ended: see the head of this file. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// NOT_FOUND, INVALID_STATE, INVALID_ARGUMENT, PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn shardrec_fsdp_shard(fsdp: *mut shardrec_fsdp, index: i32, array: i32, out_offset: *mut i64, out: *mut shardrec_tensor) -> shardrec_status;
     /// Gathers a whole parameter, its gradient or a state into out: compact, FLOAT32, on the CPU, as many elements as
     /// the parameter. Collective over the sharding group, blocking (setup deadline); between steps. What is refused
@@ -2737,6 +2743,7 @@ extern "C" {
     /// "full_parameter_bytes"          integer: buffers of full parameters
     /// "full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums
     /// "kept_gradient_bytes"           integer: the same of steps without sync
+    /// "device_bytes"                  integer: buffers of full parameters and gradients on the DEVICE
     /// "message_bytes"                 integer: shards in 16 bits
     /// "gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
     /// "gather_bytes_sent"             integer: to all peers

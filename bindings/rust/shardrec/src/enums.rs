@@ -386,7 +386,8 @@ pub enum OptionsKind {
     Scorer,
     /// `SHARDREC_OPTIONS_METRICS`: DEVICE, DEVICE_WAIT and STREAM.
     Metrics,
-    /// `SHARDREC_OPTIONS_FSDP`: keys 1300-1399, DDP_AVERAGE, DDP_FACTOR and THREADS.
+    /// `SHARDREC_OPTIONS_FSDP`: keys 1300-1399, DDP_AVERAGE, DDP_FACTOR, THREADS, NON_FINITE, DEVICE, DEVICE_WAIT and
+    /// STREAM.
     Fsdp,
 }
 
@@ -1479,7 +1480,8 @@ pub enum OptionKey {
     /// on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
     /// is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
     /// depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the
-    /// CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+    /// CPU. The CPU on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind FSDP full
+    /// parameters and full gradients, with FSDP_OFFLOAD, see fsdp.h.
     Device,
     /// `SHARDREC_OPTION_NON_FINITE`: i64, shardrec_non_finite; default ALLOW, which costs no time; the same on all
     /// ranks. Kinds COLLECTION, DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output
@@ -1552,9 +1554,9 @@ pub enum OptionKey {
     /// parameters; default 0.
     AccumulateGradients,
     /// `SHARDREC_OPTION_STREAM`: i64, the value of a cudaStream_t of the DEVICE, which lives as long as the handle
-    /// and is not being captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in
-    /// its order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked
-    /// at on the CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+    /// and is not being captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does
+    /// takes place in its order; default 0, the legacy default stream. Memory that it works on is given back behind
+    /// that. Not looked at on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
     Stream,
     /// `SHARDREC_OPTION_PRECISION`: i64, shardrec_precision; default FLOAT32. Since 0.2.
     Precision,
@@ -1633,6 +1635,10 @@ pub enum OptionKey {
     /// on their way to the rank that adds them up in FLOAT32; sums of sharding groups go to their replicas as
     /// FLOAT32. Finite gradients beyond float16's range become +-65504. Since 0.2.
     FsdpReduceDtype,
+    /// `SHARDREC_OPTION_FSDP_OFFLOAD`: i64, 0 or 1; 1: full parameters and full gradients are on the DEVICE, and
+    /// shards, their gradients and the optimizer's states in the host's memory, where the CPU adds up and steps. With
+    /// a DEVICE, 0 (default) is UNSUPPORTED; without one, 1 is INVALID_ARGUMENT. Since 0.2.
+    FsdpOffload,
 }
 
 impl OptionKey {
@@ -1728,6 +1734,7 @@ impl OptionKey {
             OptionKey::FsdpHeldUnits => sys::SHARDREC_OPTION_FSDP_HELD_UNITS,
             OptionKey::FsdpParameterDtype => sys::SHARDREC_OPTION_FSDP_PARAMETER_DTYPE,
             OptionKey::FsdpReduceDtype => sys::SHARDREC_OPTION_FSDP_REDUCE_DTYPE,
+            OptionKey::FsdpOffload => sys::SHARDREC_OPTION_FSDP_OFFLOAD,
         }
     }
 
@@ -1819,6 +1826,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_FSDP_HELD_UNITS => Some(OptionKey::FsdpHeldUnits),
             sys::SHARDREC_OPTION_FSDP_PARAMETER_DTYPE => Some(OptionKey::FsdpParameterDtype),
             sys::SHARDREC_OPTION_FSDP_REDUCE_DTYPE => Some(OptionKey::FsdpReduceDtype),
+            sys::SHARDREC_OPTION_FSDP_OFFLOAD => Some(OptionKey::FsdpOffload),
             _ => None,
         }
     }

@@ -1491,7 +1491,8 @@ impl Ddp {
 
 impl Fsdp {
     /// Makes an empty set. mesh: of comm, for HYBRID_SHARD, else None. options: kind FSDP or None. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (a mesh without
-    /// HYBRID_SHARD, or the reverse), UNSUPPORTED (dtypes), OUT_OF_MEMORY. Since 0.2.
+    /// HYBRID_SHARD, or the reverse; FSDP_OFFLOAD without DEVICE; no such device), UNSUPPORTED (dtypes; DEVICE without
+    /// FSDP_OFFLOAD, or without its plug-in), OUT_OF_MEMORY, DEVICE_ERROR. Since 0.2.
     pub fn new(comm: &Comm, mesh: Option<&Mesh>, options: Option<&FsdpOptions>) -> Result<Fsdp> {
         with(options.map(|o| &o.0), |made| Fsdp::made_by(|out| unsafe { sys::shardrec_fsdp_create(comm.0, mesh.map_or(std::ptr::null_mut(), |handle| handle.0), made, out) }))
     }
@@ -1529,10 +1530,13 @@ impl Fsdp {
     /// _zero_gradients, _step and LEARNING_RATE of _set_f64: use shard, full, set_full, zero_gradients, step and
     /// set_learning_rate of the set, whose steps [`Mlp::info`](crate::Mlp::info) does not count. The set keeps the stack; when the set
     /// is destroyed, forward and backward are CLOSED. In a checkpoint ([`Checkpoint::add_mlp`](crate::Checkpoint::add_mlp)) it is a whole stack,
-    /// with the set's optimizer. out_first: the index of its first parameter. Not collective.
+    /// with the set's optimizer. A stack in 16 bits on the CPU rounds the weights of a unit while it is computed; in
+    /// FLOAT16 its loss scale follows its own gradients, and steps are refused or skipped by the set, on all ranks alike.
+    /// out_first: the index of its first parameter. Not collective.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT; INVALID_STATE (after commit; no parameter in the stack; it
-    /// is in a set already); UNSUPPORTED (a stack on a device, in 16 bits, or with ACCUMULATE_GRADIENTS;
-    /// FSDP_PARAMETER_DTYPE that is not FLOAT32); OUT_OF_MEMORY. Since 0.2.
+    /// is in a set already); UNSUPPORTED (a stack whose DEVICE is not the set's, in 16 bits on a device, in FLOAT16 with
+    /// NON_FINITE ALLOW of the set, or with ACCUMULATE_GRADIENTS; FSDP_PARAMETER_DTYPE that is not FLOAT32);
+    /// OUT_OF_MEMORY. Since 0.2.
     pub fn add_mlp(&mut self, name: &str, mlp: &Mlp, unit_elements: i64) -> Result<i32> {
         let name = c_text(name)?;
         let mut out_first = 0i32;
@@ -1688,6 +1692,7 @@ impl Fsdp {
     /// "full_parameter_bytes"          integer: buffers of full parameters
     /// "full_gradient_bytes"           integer: buffers of full gradients, and of their messages and sums
     /// "kept_gradient_bytes"           integer: the same of steps without sync
+    /// "device_bytes"                  integer: buffers of full parameters and gradients on the DEVICE
     /// "message_bytes"                 integer: shards in 16 bits
     /// "gathers", "prefetched"         integer: units that were gathered, of those: before the host asked
     /// "gather_bytes_sent"             integer: to all peers

@@ -414,7 +414,8 @@ impl CollectionOptions {
     /// device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed,
     /// INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it.
     /// Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU
-    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind FSDP full parameters
+    /// and full gradients, with FSDP_OFFLOAD, see fsdp.h.
     #[must_use]
     pub fn device(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Device, Value::Integer(value));
@@ -663,9 +664,9 @@ impl DdpOptions {
     }
 
     /// STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being
-    /// captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its order;
-    /// default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the
-    /// CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+    /// captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does takes place in its
+    /// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at
+    /// on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
     ///
     /// # Safety
     /// It is such a stream, not being captured, that lives as long as what is made with these options, and no memory
@@ -801,7 +802,8 @@ impl MlpOptions {
     /// device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed,
     /// INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it.
     /// Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU
-    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind FSDP full parameters
+    /// and full gradients, with FSDP_OFFLOAD, see fsdp.h.
     #[must_use]
     pub fn device(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Device, Value::Integer(value));
@@ -825,9 +827,9 @@ impl MlpOptions {
     }
 
     /// STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being
-    /// captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its order;
-    /// default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the
-    /// CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+    /// captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does takes place in its
+    /// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at
+    /// on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
     ///
     /// # Safety
     /// It is such a stream, not being captured, that lives as long as what is made with these options, and no memory
@@ -1225,7 +1227,8 @@ impl MetricsOptions {
     /// device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed,
     /// INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it.
     /// Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU
-    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h.
+    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind FSDP full parameters
+    /// and full gradients, with FSDP_OFFLOAD, see fsdp.h.
     #[must_use]
     pub fn device(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Device, Value::Integer(value));
@@ -1242,9 +1245,9 @@ impl MetricsOptions {
     }
 
     /// STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being
-    /// captured: what a stack, an interaction, a metric or a DDP set on a device does takes place in its order;
-    /// default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at on the
-    /// CPU. Kinds MLP, METRICS and DDP. Since 0.2.
+    /// captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does takes place in its
+    /// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at
+    /// on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
     ///
     /// # Safety
     /// It is such a stream, not being captured, that lives as long as what is made with these options, and no memory
@@ -1299,6 +1302,18 @@ impl FsdpOptions {
         self
     }
 
+    /// DEVICE: in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA
+    /// device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed,
+    /// INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it.
+    /// Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU
+    /// on all ranks, or on none. Of kind MLP the parameters of a stack, see layers.h; of kind FSDP full parameters
+    /// and full gradients, with FSDP_OFFLOAD, see fsdp.h.
+    #[must_use]
+    pub fn device(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Device, Value::Integer(value));
+        self
+    }
+
     /// NON_FINITE: shardrec_non_finite; default ALLOW, which costs no time; the same on all ranks. Kinds COLLECTION,
     /// DDP, FSDP and SCORER. Since 0.2. COLLECTION: of weights of ids (begin) and output gradients (set_gradient):
     /// ERROR is INVALID_BATCH on all ranks, in forward or backward, with RANK, FEATURE, TABLE and POSITION; SKIP is
@@ -1314,6 +1329,15 @@ impl FsdpOptions {
         self
     }
 
+    /// DEVICE_WAIT: shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not
+    /// the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do
+    /// (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2.
+    #[must_use]
+    pub fn device_wait(mut self, value: DeviceWait) -> Self {
+        self.0.set(OptionKey::DeviceWait, Value::Integer(value.value()));
+        self
+    }
+
     /// DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged; kinds DDP and FSDP.
     #[must_use]
     pub fn ddp_average(mut self, value: bool) -> Self {
@@ -1325,6 +1349,20 @@ impl FsdpOptions {
     #[must_use]
     pub fn ddp_factor(mut self, value: impl Into<f64>) -> Self {
         self.0.set(OptionKey::DdpFactor, Value::Real(value.into()));
+        self
+    }
+
+    /// STREAM: the value of a cudaStream_t of the DEVICE, which lives as long as the handle and is not being
+    /// captured: what a stack, an interaction, a metric, a DDP set or an FSDP set on a device does takes place in its
+    /// order; default 0, the legacy default stream. Memory that it works on is given back behind that. Not looked at
+    /// on the CPU. Kinds MLP, METRICS, DDP and FSDP. Since 0.2.
+    ///
+    /// # Safety
+    /// It is such a stream, not being captured, that lives as long as what is made with these options, and no memory
+    /// that is worked on in its order is dropped before that is over.
+    #[must_use]
+    pub unsafe fn stream(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Stream, Value::Integer(value));
         self
     }
 
@@ -1365,6 +1403,15 @@ impl FsdpOptions {
     #[must_use]
     pub fn reduce_dtype(mut self, value: Dtype) -> Self {
         self.0.set(OptionKey::FsdpReduceDtype, Value::Integer(value.value()));
+        self
+    }
+
+    /// FSDP_OFFLOAD: 0 or 1; 1: full parameters and full gradients are on the DEVICE, and shards, their gradients and
+    /// the optimizer's states in the host's memory, where the CPU adds up and steps. With a DEVICE, 0 (default) is
+    /// UNSUPPORTED; without one, 1 is INVALID_ARGUMENT. Since 0.2.
+    #[must_use]
+    pub fn offload(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::FsdpOffload, Value::Integer(value.into()));
         self
     }
 }

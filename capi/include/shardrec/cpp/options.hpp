@@ -274,6 +274,13 @@ class FsdpOptions : public detail::OptionsOf<FsdpOptions, SHARDREC_OPTIONS_FSDP>
   FsdpOptions &average(bool on) { return with(SHARDREC_OPTION_DDP_AVERAGE, on); }
   FsdpOptions &factor(double factor) { return with(SHARDREC_OPTION_DDP_FACTOR, factor); }
   FsdpOptions &threads(int32_t threads) { return with(SHARDREC_OPTION_THREADS, threads); }
+  // With offload(true).
+  FsdpOptions &device(int64_t number) { return with(SHARDREC_OPTION_DEVICE, number); }
+  FsdpOptions &offload(bool on) { return with(SHARDREC_OPTION_FSDP_OFFLOAD, on); }
+  FsdpOptions &device_wait(const Choice<shardrec_device_wait> &wait) {
+    return with(SHARDREC_OPTION_DEVICE_WAIT, wait);
+  }
+  FsdpOptions &stream(int64_t stream) { return with(SHARDREC_OPTION_STREAM, stream); }
 };
 
 // Of stacks of layers; an interaction takes the threads.
