@@ -98,8 +98,13 @@ Opened open_step(const Group& group, const std::string& root, int64_t step, Line
   directory = share_text(group, operation, directory);
   Opened opened = open(group, directory, environment);
   const int64_t known = std::max(opened.manifest.commit, newest_of(listing, opened.manifest.run));
+  const bool deltas = std::ranges::any_of(listing.entries, [&](const Entry& entry) {
+    return entry.run == opened.manifest.run && entry.base != 0;
+  });
+  const std::string shared = share_text(group, operation, sentence(deltas ? "d" : "w", known));
   lineage = {.run = opened.manifest.run,
-             .commit = std::stoll(share_text(group, operation, std::to_string(known)))};
+             .commit = std::stoll(shared.substr(1)),
+             .has_deltas = shared.front() == 'd'};
   return opened;
 }
 
