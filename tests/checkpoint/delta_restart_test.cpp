@@ -6,12 +6,15 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "checkpoint/delta_values.h"
+#include "checkpoint/faulty_environment.h"
 #include "checkpoint/read/opened.h"
+#include "checkpoint/store/root_files.h"
 #include "checkpoint/store/store.h"
 #include "checkpoint/world.h"
 
@@ -200,6 +203,21 @@ TEST_F(RestartedRoot, AWholeNewestIsABase) {
     next.load();
     EXPECT_EQ(values_of(trained), expected);
   });
+}
+
+// Of many checkpoints, the one of a step is found by its name.
+TEST_F(RestartedRoot, AStepIsFoundWithoutTheManifestsOfOthers) {
+  commit_up_to(5);
+  checkpoint::HookedEnvironment environment;
+  std::set<std::string> opened;
+  environment.before = [&](const char* what, const std::string& path) {
+    if (std::string(what) == "open") opened.insert(path);
+  };
+  const std::string second = root() + "/" + checkpoint::step_name(2);
+  EXPECT_EQ(checkpoint::find_step(root(), 2, environment), second);
+  EXPECT_EQ(opened,
+            (std::set<std::string>{root() + "/LATEST", second + "/manifest.json",
+                                   root() + "/" + checkpoint::step_name(5) + "/manifest.json"}));
 }
 
 // A delta that another job has committed since the load is not lost: who comes late is refused.
