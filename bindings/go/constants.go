@@ -1312,6 +1312,10 @@ const (
 	// need; default 100. A load and the opening of a scorer read as many, an open and a commit their manifests.
 	// Since 0.2.
 	OptionMostDeltas Option = 1101
+	// OptionDeltaStates is SHARDREC_OPTION_DELTA_STATES: i64, 0 or 1; 0: [Checkpoint.CommitDelta] and
+	// _delta_begin leave the states of tables' optimizers out of deltas, for scorers; whole checkpoints have
+	// them. The same on all ranks; default 1. Since 0.2.
+	OptionDeltaStates Option = 1102
 	// OptionServedTables is SHARDREC_OPTION_SERVED_TABLES: i64, [ServedTables]; default MEMORY.
 	OptionServedTables Option = 1200
 	// OptionServedCollection is SHARDREC_OPTION_SERVED_COLLECTION: text, name of a collection in the checkpoint;
@@ -1500,6 +1504,8 @@ func (v Option) String() string {
 		return "keep_last"
 	case OptionMostDeltas:
 		return "most_deltas"
+	case OptionDeltaStates:
+		return "delta_states"
 	case OptionServedTables:
 		return "served_tables"
 	case OptionServedCollection:

@@ -2144,8 +2144,8 @@ type Checkpoint struct{ handle }
 // Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
 // comm: the ranks that commit, open and load together; for collections on a mesh the communicator
 // that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
-//   - options: kind CHECKPOINT (KEEP_LAST, MOST_DELTAS) or nil. It keeps what it needs of comm.
-//
+// options: kind CHECKPOINT (KEEP_LAST, MOST_DELTAS, DELTA_STATES) or nil. It keeps what it
+// needs of comm.
 // Not collective, but all ranks of comm create their handles on it in the same order.
 // Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewCheckpoint(comm *Comm, directory string, options *CheckpointOptions) (*Checkpoint, error) {
@@ -2237,16 +2237,22 @@ func (c *Checkpoint) Commit(ctx context.Context, step int) error {
 // handle ([Collection.Mark] says what has); layers, DDP parameters and tensors whole. It is a checkpoint as any
 // other: it becomes the newest at once, on all ranks, or is not there; open, load, verify and scorers take it, and read
 // the whole checkpoint that it is a change of, and all deltas in between, with their checksums. KEEP_LAST leaves
-// those where a checkpoint that stays is a change of them. States are in all deltas, also in those that are made for
-// scorers, which do not read them.
+// those where a checkpoint that stays is a change of them. With DELTA_STATES 0 a delta is for scorers, which read no
+// states: it leaves them out, and is so much smaller. A training does not go on from it, but from the whole checkpoint
+// behind it: [Checkpoint.Load] refuses it where an optimizer has states, unless
+// [Checkpoint.LoadPartial] is told otherwise. Layers and DDP parameters keep their states in all deltas.
 // The commit is whole where this handle does not know the changes: in the first call of this function, in the first one
 // behind open or a load, where other collections have been added since, and behind MOST_DELTAS deltas; commit and
-// commit_begin write a whole one, which later deltas are changes of. From the first call on, until the handle is
-// destroyed, a mark of each collection notes the changes (memory: [Collection.Mark]); a load releases it, and
-// the next commit of any kind makes one again. Temporary memory: another mark of each collection, and about 14 MiB.
+// commit_begin write a whole one, which later deltas are changes of. One load is as a commit, so that the next delta is
+// a change of what was loaded: [Checkpoint.Load] of the newest checkpoint of a run that has deltas in the
+// directory, under any plan and number of ranks, where the collections that were added are those of the checkpoint,
+// with the same tables and ROW_STATISTICS in the same order. From the first call or such a load on, until the handle
+// is destroyed, a mark of each collection notes the changes (memory: [Collection.Mark]); another load releases
+// it, and the next commit of any kind makes one again. Temporary memory: another mark of each collection, and about
+// 14 MiB.
 // out_delta: 1 where changes alone were written, else 0; the same on all ranks. All else, and errors: as
 // [Checkpoint.Commit]; also [ErrNotFound] (the last commit is not in the directory any more: commit writes a whole
-// one). Since 0.2.
+// one), [ErrDisagreement] (DELTA_STATES). Since 0.2.
 func (c *Checkpoint) CommitDelta(ctx context.Context, step int) (bool, error) {
 	var outDelta int32
 	err := controlled(ctx, func(control *capi.Handle) error {
@@ -2264,8 +2270,8 @@ func (c *Checkpoint) CommitDelta(ctx context.Context, step int) (bool, error) {
 // takes somewhat longer meanwhile. Tables on a device are copied to the host's memory here.
 // Until the commit is over, all that was added may be used, changed and destroyed (steps, writing of rows,
 // sync of replicas, learning rates, step numbers), and names may be added and set for later commits; but
-// [ErrInvalidState] are commit, commit_begin, open, load and load_partial of this handle, and, by other handles
-// too, loads and commit_begin of its collections. Destroying the checkpoint handle gives the commit up: what
+// [ErrInvalidState] are other commits, open, load and load_partial of this handle, and, by other handles too, loads and
+// commits in the background of its collections. Destroying the checkpoint handle gives the commit up: what
 // was written is removed, without waiting for it; until that is done other commits to the directory are
 // [ErrInvalidState].
 // step, and what must be so: as [Checkpoint.Commit]. control: nil allowed; counts this rank's
@@ -2276,6 +2282,25 @@ func (c *Checkpoint) CommitDelta(ctx context.Context, step int) (bool, error) {
 // Errors: as [Checkpoint.Commit]. Since 0.2.
 func (c *Checkpoint) CommitBegin(ctx context.Context, step int) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_commit_begin(c.raw(), int64(step), control) })
+}
+
+// CommitDeltaBegin is shardrec_checkpoint_commit_delta_begin.
+//
+// Begins a delta that is written so: [Checkpoint.CommitDelta], in the way of [Checkpoint.CommitBegin];
+// [Checkpoint.CommitWait] ends it. The files have the bytes that commit_delta would have written in place of
+// this call, and the commit is whole where that would be. Of tables only the rows that the delta has are copied: on the
+// host those that change before they are written, on a device all of them, here. What changes behind this call is in
+// the next delta; where the commit fails or is given up, the next one has the changes of both.
+// out_delta: as of [Checkpoint.CommitDelta], known here already. Temporary memory: as
+// [Checkpoint.CommitBegin], of the rows of the delta, and as [Checkpoint.CommitDelta].
+// Collective, blocking (setup deadline) until the copies are made. After an error no commit is under way.
+// Errors: as [Checkpoint.CommitDelta]. Since 0.2.
+func (c *Checkpoint) CommitDeltaBegin(ctx context.Context, step int) (bool, error) {
+	var outDelta int32
+	err := controlled(ctx, func(control *capi.Handle) error {
+		return capi.Checkpoint_commit_delta_begin(c.raw(), int64(step), control, &outDelta)
+	})
+	return outDelta != 0, err
 }
 
 // CommitWait is shardrec_checkpoint_commit_wait.
@@ -2379,9 +2404,11 @@ func (c *Checkpoint) Load(ctx context.Context) error {
 //	                        fewer, and is filled by the first rows of the checkpoint; "any": both
 //	"dtype"                 "same"; "convert": weights become the table's dtype, rounded to nearest, ties to
 //	                        even; finite numbers beyond float16's range become its largest ones
-//	"state"                 "load"; "reset": the optimizer's states become 0, as in a new table; "keep": they
-//	                        stay. With the latter two the optimizer may be another one, and learning rate
-//	                        and frozen flag stay as they are
+//	"state"                 "load"; "base": where the checkpoint is a delta without states (DELTA_STATES), those
+//	                        of the newest checkpoint that it is a change of and that has them: older than the
+//	                        weights; else as "load"; "reset": the optimizer's states become 0, as in a new table;
+//	                        "keep": they stay. With the latter two the optimizer may be another one, and learning
+//	                        rate and frozen flag stay as they are
 //	"step"                  "load"; "keep": the collection's count of updates stays as it is
 //	"collections"           array of: "name"; "from": its name in the checkpoint, where that is another one;
 //	                        "load": "all", "listed" (of its tables, those of the array "tables") or "none";
@@ -2411,7 +2438,8 @@ func (c *Checkpoint) Load(ctx context.Context) error {
 //	"tables[].dtype", "tables[].from_dtype"                     text
 //	"tables[].saturated"          integer: numbers that were beyond float16's range, of a whole checkpoint and of each
 //	                              of its deltas that was read
-//	"tables[].state"              text: "loaded", "reset", "kept"; "none": the optimizer has none
+//	"tables[].state"              text: "loaded", "reset", "kept"; "base": loaded from an older checkpoint than the
+//	                              weights; "none": the optimizer has none
 //	"layers[].name", "layers[].from"                            text
 //	"parameters[]"                as "layers[]": sets of DDP
 //	"missing[].kind", "missing[].name"                          text: "collection", "table", "layers" or
@@ -2486,6 +2514,7 @@ func (c *Checkpoint) Verify(ctx context.Context) error {
 //	"base.directory"              optional text: of a delta, the directory beside it that it is a change of
 //	"base.step", "base.commit"    optional integer: of that one
 //	"base.deltas"                 optional integer: how many deltas, this one included, follow the whole checkpoint
+//	"base.states"                 optional boolean: has this delta the optimizers' states of the rows that it has?
 //	"collections[].name"          text
 //	"collections[].step"          integer: updates
 //	"collections[].tables[].name"                           text
@@ -2529,6 +2558,7 @@ func (c *Checkpoint) ContentsJSON() (string, error) {
 //	"checkpoints[].bytes"         integer: of its files
 //	"checkpoints[].commit"        integer: number of the commit in its run
 //	"checkpoints[].base"          optional integer: of a delta, the commit that it is a change of
+//	"checkpoints[].states"        boolean: false of a delta that leaves optimizers' states out (DELTA_STATES)
 //
 // Reads manifests only; what is no checkpoint is left out.
 // Any thread. Errors: [ErrInvalidArgument], [ErrNotFound] (no such directory), [ErrIoError], [ErrOutOfMemory]. Since 0.1.
@@ -2570,8 +2600,8 @@ func OpenScorer(ctx context.Context, directory string, step int, options *Scorer
 // have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
 // between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
 // none of them reads the checkpoint before, then they are written into the tables; memory and time are in
-// proportion to them, with half a byte per row of the tables that have changed, and the manifests of the chain. INT8 rows
-// are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
+// proportion to them, with half a byte per row of the tables that have changed, and the manifests of these deltas. INT8
+// rows are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
 // have changed, and where INT8 rows have changed in some columns only. Its tables must have the same names, dims, and
 // features as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
 // After an error the one before is served on. ctx: as [OpenScorer]. out_step: the step that

@@ -939,6 +939,14 @@ func (o *CheckpointOptions) MostDeltas(value int64) *CheckpointOptions {
 	return o
 }
 
+// DeltaStates sets DELTA_STATES: 0 or 1; 0: shardrec_checkpoint_commit_delta and _delta_begin leave the
+// states of tables' optimizers out of deltas, for scorers; whole checkpoints have them. The same on all
+// ranks; default 1. Since 0.2.
+func (o *CheckpointOptions) DeltaStates(value bool) *CheckpointOptions {
+	o.set(OptionDeltaStates, number(value))
+	return o
+}
+
 // ScorerOptions are options of a scorer. Unset ones, and all of nil, have their defaults.
 type ScorerOptions struct{ settings }
 

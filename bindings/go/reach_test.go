@@ -264,7 +264,7 @@ func TestCheckpoints(t *testing.T) {
 		weight, model, ctx := []float32{1, 2}, reachModel(), context.Background()
 		plan := must(NewCollectivePlan(comm, nil, model, new(PlanOptions).Sharding(ShardingRowWise)))
 		tables, mlp, ddp := must(NewCollection(comm, nil, model, plan, nil)), must(NewMlp(2, nil)), must(NewDdp(comm, nil))
-		checkpoint := must(NewCheckpoint(comm, root, new(CheckpointOptions).KeepLast(4).MostDeltas(3)))
+		checkpoint := must(NewCheckpoint(comm, root, new(CheckpointOptions).KeepLast(5).MostDeltas(3).DeltaStates(false)))
 		must(ddp.AddParameter("weight", Vector(weight), Tensor{}))
 		position := []int64{int64(must(comm.Rank()))}
 		err := errors.Join(mlp.AddLinear(1, ActivationNone), ddp.Commit(), checkpoint.AddCollection("tables", tables), checkpoint.AddMlp("layers", mlp),
@@ -278,6 +278,9 @@ func TestCheckpoints(t *testing.T) {
 		err = errors.Join(err, checkpoint.Open(6), checkpoint.Load(ctx))
 		ok(t, weight[0] == 1, weight)
 		ok(t, !must(checkpoint.CommitDelta(ctx, 7)) && must(checkpoint.CommitDelta(ctx, 8)))
+		ok(t, must(checkpoint.CommitDeltaBegin(ctx, 9)) && must(checkpoint.CommitWait(-1)))
+		err = errors.Join(err, checkpoint.Open(9))
+		ok(t, strings.Contains(must(checkpoint.ContentsJSON()), `"states": false`))
 		_, failure := checkpoint.CommitWait(0)
 		ok(t, errors.Is(failure, ErrInvalidState), failure)
 		err = errors.Join(err, checkpoint.Open(5))

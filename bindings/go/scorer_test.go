@@ -115,6 +115,36 @@ func TestAScorerServes64GoroutinesAtOnce(t *testing.T) {
 	ok(t, must(scorer.Info()).Step == 21)
 }
 
+// A training publishes its changes; a scorer that follows answers with the bits of each of its steps.
+func TestAScorerFollowsATrainingByItsDeltas(t *testing.T) {
+	root, ctx := t.TempDir(), context.Background()
+	if err := Run(1, func(comm *Comm) error {
+		training := newTrainer(comm)
+		checkpoint := must(NewCheckpoint(comm, root, new(CheckpointOptions).DeltaStates(false)))
+		defer checkpoint.Close()
+		err := errors.Join(checkpoint.AddCollection("tables", training.tables), checkpoint.AddMlp("bottom", training.bottom),
+			checkpoint.AddMlp("top", training.top), checkpoint.Commit(ctx, 0))
+		ok(t, !must(checkpoint.CommitDelta(ctx, 1)))
+		scorer := must(OpenScorer(ctx, root, -1, nil))
+		defer scorer.Close()
+		scores := make([]float32, mostSamples)
+		for number := 2; number < 14 && err == nil; number++ {
+			err = training.step(number)
+			ok(t, must(checkpoint.CommitDeltaBegin(ctx, number)) && must(checkpoint.CommitWait(-1)), number)
+			ok(t, must(scorer.Refresh(ctx, -1)) == number, number)
+			samples, count := training.fill(mostSamples)
+			err = errors.Join(err, training.forward(samples, count))
+			step, failure := scorer.Predict(Batch{Size: samples, Values: Vector(training.ids[:count]), Lengths: Vector(training.lengths[:features*samples])},
+				Matrix(training.dense[:3*samples], samples, 3), Vector(scores[:samples]))
+			ok(t, failure == nil && step == number && slices.Equal(scores[:samples], training.predicted[:samples]), number, failure)
+			err = errors.Join(err, training.lookup.Backward(UpdateSkip))
+		}
+		return errors.Join(err, training.close())
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestScoringAllocatesNothing(t *testing.T) {
 	s := checkpointed(t)
 	scorer := must(OpenScorer(context.Background(), s.root, -1, new(ScorerOptions).ServedTables(ServedTablesMapped)))

@@ -108,9 +108,13 @@ shardrec_status shardrec_checkpoint_create(shardrec_comm* comm, const char* dire
       core::fail(SHARDREC_INVALID_ARGUMENT, "directory is empty; a name is expected");
     }
     const Options values = read_options(options, SHARDREC_OPTIONS_CHECKPOINT);
-    create(out, std::make_shared<CheckpointObject>(use->membership, std::move(path),
-                                                   values.i64(SHARDREC_OPTION_KEEP_LAST),
-                                                   values.i64(SHARDREC_OPTION_MOST_DELTAS)));
+    const checkpoint::SessionOptions session{
+        .keep = values.i64(SHARDREC_OPTION_KEEP_LAST),
+        .most_deltas = values.i64(SHARDREC_OPTION_MOST_DELTAS),
+        .delta_states = values.i64(SHARDREC_OPTION_DELTA_STATES) != 0
+                            ? checkpoint::DeltaStates::kWritten
+                            : checkpoint::DeltaStates::kLeftOut};
+    create(out, std::make_shared<CheckpointObject>(use->membership, std::move(path), session));
   });
 }
 
@@ -208,6 +212,21 @@ shardrec_status shardrec_checkpoint_commit_begin(shardrec_checkpoint* checkpoint
     collective("commit_begin", checkpoint, [&](CheckpointObject& object) {
       std::optional<Entered> added;
       object.session.commit_begin(step, [&] { return enter_added(object, control, added); });
+    });
+  });
+}
+
+shardrec_status shardrec_checkpoint_commit_delta_begin(shardrec_checkpoint* checkpoint,
+                                                       int64_t step, shardrec_control* control,
+                                                       int32_t* out_delta) {
+  return guard([&] {
+    collective("commit_delta_begin", checkpoint, [&](CheckpointObject& object) {
+      std::optional<Entered> added;
+      const bool delta = object.session.commit_delta_begin(step, [&] {
+        require_out(out_delta, "out_delta");
+        return enter_added(object, control, added);
+      });
+      *out_delta = delta ? 1 : 0;
     });
   });
 }

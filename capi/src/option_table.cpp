@@ -382,6 +382,7 @@ constexpr std::array kRows = {
     integer(KEY(KEEP_LAST), kCheckpoint, "an integer, 0 or more,", 0, INT64_MAX, 0),
     integer(KEY(MOST_DELTAS), kCheckpoint, "an integer in [0, 1000]", 0, checkpoint::kMostDeltas,
             100),
+    integer(KEY(DELTA_STATES), kCheckpoint, kSwitch, 0, 1, 1),
     choice(KEY(SERVED_TABLES), kScorer, kChoicesIn<kServedTables>, SHARDREC_SERVED_TABLES_MEMORY),
     text(KEY(SERVED_COLLECTION), kScorer, kAnyText, any_text, ""),
     text(KEY(BOTTOM_LAYERS), kScorer, kAnyText, any_text, ""),

@@ -156,10 +156,9 @@ int64_t Collection::table_bytes() const {
   return static_cast<int64_t>(bytes);
 }
 
-std::shared_ptr<Snapshot> Collection::take_snapshot(bool none) {
+std::shared_ptr<Snapshot> Collection::take_snapshot(const SnapshotOf& of) {
   require_no_snapshot("commit_begin");
-  auto taken =
-      std::make_shared<Snapshot>(layout(), shards_, *backend_, counters_.buffer_bytes, none);
+  auto taken = std::make_shared<Snapshot>(layout(), shards_, *backend_, counters_.buffer_bytes, of);
   snapshot_.put(taken);
   return taken;
 }

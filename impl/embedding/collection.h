@@ -107,7 +107,7 @@ class Collection {
   void check_before(const char* call) const;
   // Of the tables as they are now; none: of nothing, on a rank that writes no rows. Its reader ends it. Throws
   // INVALID_STATE where there is one already, OUT_OF_MEMORY.
-  std::shared_ptr<Snapshot> take_snapshot(bool none);
+  std::shared_ptr<Snapshot> take_snapshot(const SnapshotOf& of = {});
   // Throws INVALID_STATE while there is a snapshot.
   void require_no_snapshot(const char* call);
   // Who changes rows tells it.

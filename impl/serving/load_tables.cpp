@@ -174,10 +174,13 @@ class TableReader {
 checkpoint::MatchedCollection match_own(const checkpoint::Opened& opened, int32_t collection,
                                         const plan::Model& model) {
   try {
+    // Deltas need not have the states, which nobody reads here.
     return checkpoint::match(
-        opened, {.name = opened.manifest.collections[static_cast<size_t>(collection)].name,
-                 .model = &model,
-                 .tables = checkpoint::manifest_tables(model)});
+        opened,
+        {.name = opened.manifest.collections[static_cast<size_t>(collection)].name,
+         .model = &model,
+         .tables = checkpoint::manifest_tables(model)},
+        {.others = {.state = checkpoint::StateRule::kBase}});
   } catch (const core::Error& error) {
     core::fail(SHARDREC_CORRUPT_DATA,
                core::sentence("the checkpoint ", opened.directory,

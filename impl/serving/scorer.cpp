@@ -17,9 +17,10 @@ namespace {
 std::unique_ptr<const Version> load_step(const std::string& directory, const Settings& settings,
                                          core::Control* control, const Version* now,
                                          core::Environment& environment) {
-  const checkpoint::Opened opened = checkpoint::open_directory(directory, environment);
+  const auto opened = std::make_shared<const checkpoint::Opened>(
+      checkpoint::open_directory(directory, environment, now == nullptr ? nullptr : now->opened));
   if (now != nullptr) {
-    if (now->is(opened)) return nullptr;
+    if (now->is(*opened)) return nullptr;
     if (auto next = stage_version(opened, settings, *now, control, environment)) return next;
   }
   auto next = load_version(opened, settings, control, environment);

@@ -81,20 +81,17 @@ void choose_dense(const checkpoint::Opened& opened, const Settings& settings, Ve
 
 // All but the tables, and the bytes of the dense half that are still to be read.
 // gemm: of a version before, or null.
-std::unique_ptr<Version> describe_version(const checkpoint::Opened& opened, int32_t collection,
-                                          const Settings& settings,
+std::unique_ptr<Version> describe_version(const std::shared_ptr<const checkpoint::Opened>& opened,
+                                          int32_t collection, const Settings& settings,
                                           std::shared_ptr<dense::GemmRoom> gemm) {
   auto version = std::make_unique<Version>();
   version->gemm = std::move(gemm);
-  version->directory = opened.directory;
-  version->run = opened.manifest.run;
-  version->commit = opened.manifest.commit;
-  version->step = opened.manifest.step;
-  version->checksum = opened.checksum;
+  version->opened = opened;
+  version->step = opened->manifest.step;
   version->model = checkpoint::saved_model(
-      opened, opened.manifest.collections[static_cast<size_t>(collection)].name);
+      *opened, opened->manifest.collections[static_cast<size_t>(collection)].name);
   version->outputs = plan::output_layout(version->model);
-  choose_dense(opened, settings, *version);
+  choose_dense(*opened, settings, *version);
   return version;
 }
 
@@ -107,8 +104,8 @@ std::vector<const checkpoint::Opened*> deltas_since(const checkpoint::Opened& op
                                                     const Version& now) {
   std::vector<const checkpoint::Opened*> since;
   for (const checkpoint::Opened* each = &opened; each != nullptr; each = each->base.get()) {
-    if (now.run == each->manifest.run && now.commit == each->manifest.commit &&
-        now.checksum == each->checksum) {
+    if (now.opened->checksum == each->checksum && now.opened->manifest.run == each->manifest.run &&
+        now.opened->manifest.commit == each->manifest.commit) {
       std::ranges::reverse(since);
       return since;
     }
@@ -119,35 +116,36 @@ std::vector<const checkpoint::Opened*> deltas_since(const checkpoint::Opened& op
 
 }  // namespace
 
-std::unique_ptr<Version> load_version(const checkpoint::Opened& opened, const Settings& settings,
-                                      core::Control* control, core::Environment& environment) {
-  const int32_t collection = choose_collection(opened, settings.collection);
+std::unique_ptr<Version> load_version(const std::shared_ptr<const checkpoint::Opened>& opened,
+                                      const Settings& settings, core::Control* control,
+                                      core::Environment& environment) {
+  const int32_t collection = choose_collection(*opened, settings.collection);
   auto version = describe_version(opened, collection, settings, nullptr);
   if (control != nullptr) {
-    control->start(bytes_of_tables(opened, collection) + dense_bytes(*version));
+    control->start(bytes_of_tables(*opened, collection) + dense_bytes(*version));
   }
   version->tables =
-      load_tables(opened, collection, version->model, settings.tables, control, environment);
-  if (version->dense != nullptr) version->dense->read(opened, control, environment);
+      load_tables(*opened, collection, version->model, settings.tables, control, environment);
+  if (version->dense != nullptr) version->dense->read(*opened, control, environment);
   return version;
 }
 
-std::unique_ptr<Version> stage_version(const checkpoint::Opened& opened, const Settings& settings,
-                                       const Version& now, core::Control* control,
-                                       core::Environment& environment) {
-  const auto deltas = deltas_since(opened, now);
+std::unique_ptr<Version> stage_version(const std::shared_ptr<const checkpoint::Opened>& opened,
+                                       const Settings& settings, const Version& now,
+                                       core::Control* control, core::Environment& environment) {
+  const auto deltas = deltas_since(*opened, now);
   if (deltas.empty()) return nullptr;
-  const int32_t collection = choose_collection(opened, settings.collection);
+  const int32_t collection = choose_collection(*opened, settings.collection);
   auto version = describe_version(opened, collection, settings, now.gemm);
   require_same_shape(now, *version);
   if (control != nullptr) {
     control->start(bytes_of_changes(deltas, collection) + dense_bytes(*version));
   }
   auto tables =
-      stage_tables(opened, deltas, collection, version->model, now.tables, control, environment);
+      stage_tables(*opened, deltas, collection, version->model, now.tables, control, environment);
   if (!tables) return nullptr;
   version->tables = std::move(*tables);
-  if (version->dense != nullptr) version->dense->read(opened, control, environment);
+  if (version->dense != nullptr) version->dense->read(*opened, control, environment);
   return version;
 }
 
@@ -166,9 +164,9 @@ void write_staged(const std::vector<ServedTable>& tables) noexcept {
 void require_same_shape(const Version& now, const Version& next) {
   const auto refuse = [&](const std::string& what) {
     core::fail(SHARDREC_INVALID_ARGUMENT,
-               core::sentence("the checkpoint ", next.directory,
+               core::sentence("the checkpoint ", next.opened->directory,
                               " is of another model than the one that is served: ", what),
-               {.path = next.directory});
+               {.path = next.opened->directory});
   };
   if (now.model.features != next.model.features) refuse("its features differ");
   if (now.model.tables.size() != next.model.tables.size()) refuse("it has other tables");

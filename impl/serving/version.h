@@ -25,11 +25,8 @@ struct Settings {
 };
 
 struct Version {
-  std::string directory;  // of the checkpoint
-  std::string run;
-  int64_t commit = 0;
+  std::shared_ptr<const checkpoint::Opened> opened;  // the checkpoint
   int64_t step = 0;
-  uint64_t checksum = 0;  // of its manifest
   plan::Model model;
   plan::OutputLayout outputs;
   std::vector<ServedTable> tables;        // by table of the model
@@ -47,22 +44,21 @@ struct Version {
   int64_t columns(int32_t output) const {
     return output == 0 ? outputs.width : table_of(sequence(output)).dim;
   }
-  bool is(const checkpoint::Opened& opened) const {
-    return directory == opened.directory && run == opened.manifest.run &&
-           commit == opened.manifest.commit && step == opened.manifest.step &&
-           checksum == opened.checksum;
+  bool is(const checkpoint::Opened& other) const {
+    return opened->directory == other.directory && opened->checksum == other.checksum;
   }
 };
 
 // Errors: shardrec_scorer_open's.
-std::unique_ptr<Version> load_version(const checkpoint::Opened& opened, const Settings& settings,
-                                      core::Control* control, core::Environment& environment);
+std::unique_ptr<Version> load_version(const std::shared_ptr<const checkpoint::Opened>& opened,
+                                      const Settings& settings, core::Control* control,
+                                      core::Environment& environment);
 
 // Of a delta whose chain has `now`: the tables of `now` with the rows that have changed since staged beside them, in the
 // same memory, and all else as load_version() has it. Null: it is no such delta, or is to be read whole.
-std::unique_ptr<Version> stage_version(const checkpoint::Opened& opened, const Settings& settings,
-                                       const Version& now, core::Control* control,
-                                       core::Environment& environment);
+std::unique_ptr<Version> stage_version(const std::shared_ptr<const checkpoint::Opened>& opened,
+                                       const Settings& settings, const Version& now,
+                                       core::Control* control, core::Environment& environment);
 // The same with all rows in the tables' memory; write_staged() writes them there, when nobody reads a version without
 // these rows staged any more.
 std::unique_ptr<const Version> without_staged(const Version& staged);

@@ -207,7 +207,8 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   EXPECT_EQ(fsdp.i64(SHARDREC_OPTION_STREAM), 7);
   EXPECT_EQ(fsdp.i64(SHARDREC_OPTION_NON_FINITE), SHARDREC_NON_FINITE_SKIP);
   shardrec::CheckpointOptions checkpoint;
-  checkpoint.keep_last(9).most_deltas(8);
+  checkpoint.keep_last(9).most_deltas(8).delta_states(false);
+  EXPECT_EQ(checkpoint.i64(SHARDREC_OPTION_DELTA_STATES), 0);
   EXPECT_EQ(checkpoint.i64(SHARDREC_OPTION_KEEP_LAST), 9);
   EXPECT_EQ(checkpoint.i64(SHARDREC_OPTION_MOST_DELTAS), 8);
   shardrec::ScorerOptions scorer;
@@ -554,6 +555,8 @@ TEST(Hpp, WhatMayNotBeThereIsEmpty) {
     checkpoint.set_tensor("note", std::string("abc"));
     EXPECT_FALSE(checkpoint.commit_delta(0));
     EXPECT_TRUE(checkpoint.commit_delta(1));
+    EXPECT_TRUE(checkpoint.commit_delta_begin(2));
+    EXPECT_TRUE(checkpoint.commit_wait());
     ASSERT_TRUE(checkpoint.try_open());
     EXPECT_FALSE(checkpoint.find_model("tables"));
     EXPECT_FALSE(checkpoint.find_tensor_info("other"));

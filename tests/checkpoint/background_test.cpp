@@ -95,6 +95,35 @@ class Committed {
     begun->begin(channels_.group(), lineage_);
     return begun;
   }
+  // A whole commit, behind which changes are noted.
+  void commit_base(const std::string& root) {
+    checkpoint::commit_step(channels_.group(), root, 0, 0, gathering_.to_save(tensors_), lineage_,
+                            nullptr);
+    marked_ = gathering_.mark();
+  }
+  // What has changed since then, over the base in the root, and what it is written from.
+  checkpoint::Contents changes(checkpoint::DeltaStates states) {
+    (void)gathering_.mark();
+    auto contents = gathering_.changes_to_save(tensors_, marked_, states);
+    contents.base = lineage_.made;
+    ++contents.base->deltas;
+    return contents;
+  }
+  void commit_changes(const std::string& root, checkpoint::DeltaStates states) {
+    auto lineage = lineage_;
+    checkpoint::commit_step(channels_.group(), root, 3, 0, changes(states), lineage, nullptr);
+  }
+  std::unique_ptr<checkpoint::BackgroundCommit> begin_changes(const std::string& root,
+                                                              checkpoint::DeltaStates states,
+                                                              core::Environment& environment) {
+    checkpoint::FrozenContents frozen{.contents = changes(states), .frozen = nullptr};
+    frozen.frozen = gathering_.freeze(frozen.contents);
+    auto begun = std::make_unique<checkpoint::BackgroundCommit>(
+        std::make_unique<checkpoint::StepCommit>(root, 3, 0, environment), std::move(frozen),
+        nullptr);
+    begun->begin(channels_.group(), lineage_);
+    return begun;
+  }
   bool wait(checkpoint::BackgroundCommit& begun, int64_t timeout_ms) {
     return begun.wait(channels_.group(), communicator_, kWait, timeout_ms, lineage_);
   }
@@ -106,6 +135,7 @@ class Committed {
   checkpoint::UsedNames names_;
   checkpoint::HostTensors tensors_;
   checkpoint::Lineage lineage_;
+  std::vector<checkpoint::MarkedTables> marked_;
 };
 
 // The files of a checkpoint by their names, without the name of its run, which is by chance, and the
@@ -187,6 +217,45 @@ TEST_P(Commits, InTheBackgroundHaveTheBytesOfABlockingOne) {
   });
 }
 
+// Rows that are in the delta change before they are written, and rows that are not in it do, too.
+TEST_P(Commits, OfChangesInTheBackgroundHaveTheBytesOfBlockingOnes) {
+  for (const auto states : {checkpoint::DeltaStates::kWritten, checkpoint::DeltaStates::kLeftOut}) {
+    const Directory directory;
+    const std::string step = "/" + checkpoint::step_name(3);
+    on_ranks([&](Comm& comm, int rank, Trained& trained, Committed& committed) {
+      committed.commit_base(directory.path());
+      for (int64_t i = 3; i < 6; ++i) trained.step(i);
+      trained.write_some(6);
+      committed.commit_changes(directory.path(), states);
+      comm.barrier();
+      std::map<std::string, std::string> expected;
+      if (rank == 0) {
+        expected = files_of(directory.path() + step);
+        std::filesystem::remove_all(directory.path() + step);
+        std::filesystem::remove(directory.path() + "/LATEST");
+      }
+      comm.barrier();
+      HeldEnvironment held;
+      const auto begun = committed.begin_changes(directory.path(), states, held);
+      for (int64_t i = 4; i < 14; ++i) {
+        trained.step(i);
+        trained.write_some(i);
+      }
+      EXPECT_FALSE(committed.wait(*begun, 0));
+      comm.barrier();
+      held.let_go();
+      trained.step(14);
+      EXPECT_TRUE(committed.wait(*begun, -1));
+      if (rank != 0) return;
+      const auto got = files_of(directory.path() + step);
+      EXPECT_EQ(got.size(), expected.size());
+      for (const auto& [name, bytes] : expected) {
+        EXPECT_TRUE(got.contains(name) && got.at(name) == bytes) << name << " differs";
+      }
+    });
+  }
+}
+
 TEST_P(Commits, ThatAreGivenUpLeaveNothing) {
   const Directory directory;
   const std::string root = directory.path();
@@ -195,7 +264,7 @@ TEST_P(Commits, ThatAreGivenUpLeaveNothing) {
     auto begun = committed.begin(root, 3, held);
     trained.step(3);
     begun.reset();  // returns, though the files are held
-    trained.collection().take_snapshot(false)->end();
+    trained.collection().take_snapshot()->end();
     held.let_go();
     // The directory may stay where rank 0 was there before the others; it has no files.
     EXPECT_TRUE(

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/delta_values.h"
 #include "checkpoint/read/opened.h"
 #include "checkpoint/store/root_files.h"
 #include "checkpoint/trained.h"
 #include "checkpoint/world.h"
-#include "plan/model/optimizer_step.h"
 
 namespace shardrec_test {
 namespace {
@@ -27,39 +27,6 @@ namespace checkpoint = shardrec::checkpoint;
 using shardrec::Checkpoint;
 using shardrec::CheckpointOptions;
 using shardrec::Comm;
-
-// All tables and states, as rows are read of them. Collective.
-using Values = std::vector<std::vector<float>>;
-
-Values values_of(Trained& trained) {
-  Values all;
-  for (int32_t t = 0; t < kOptimizers; ++t) {
-    const auto read = [&](shardrec_table_part part, int64_t width) {
-      auto& values = all.emplace_back(static_cast<size_t>(World::rows(t) * width));
-      trained.tables->read_range(t, part, 0, World::rows(t),
-                                 {values.data(), World::rows(t), width});
-    };
-    read(SHARDREC_TABLE_WEIGHTS, World::dim(t));
-    const auto states = shardrec::plan::states_of(static_cast<shardrec_optimizer>(1 + t));
-    for (size_t k = 0; k < states.size(); ++k) {
-      read(static_cast<shardrec_table_part>(SHARDREC_TABLE_STATE + k),
-           states[k].by_row ? 1 : World::dim(t));
-    }
-  }
-  return all;
-}
-
-// Steps and writes, as many as `random` says; a sync behind them.
-void train_some(Trained& trained, int64_t& number, std::mt19937& random) {
-  for (uint32_t i = random() % 4; i > 0; --i, ++number) {
-    if (number % 5 == 4) {
-      trained.write_some(number);
-    } else {
-      trained.step(number);
-    }
-  }
-  trained.tables->sync_replicas();
-}
 
 class Deltas : public ::testing::TestWithParam<TrainedWorld> {
  protected:
@@ -213,9 +180,12 @@ TEST_F(DeltaRoot, ACommitIsWholeWhereTheChangesAreNotKnown) {
     handle.open();
     EXPECT_FALSE(handle.commit_delta(10));
     EXPECT_TRUE(handle.commit_delta(11));
-    handle.open();
-    handle.load();
+    handle.open(10);
+    handle.load();  // not the newest
     EXPECT_FALSE(handle.commit_delta(12));
+    handle.open();
+    handle.load_partial(R"({"version": 1})");
+    EXPECT_FALSE(handle.commit_delta(13));
     Checkpoint other(comm, root() + "/other", CheckpointOptions().most_deltas(0));
     other.add("tables", *trained.tables);
     EXPECT_FALSE(other.commit_delta(1));

@@ -418,7 +418,7 @@ TEST(LoadPartial, OfABrokenDocumentIsRefusedWithThePlaceInIt) {
       {R"({"version": 1, "rows": "larger"})", "same, more, fewer, any"},
       {R"({"version": 1, "rows": 3})", "rows"},
       {R"({"version": 1, "dtype": "float16"})", "same, convert"},
-      {R"({"version": 1, "state": "zero"})", "load, reset, keep"},
+      {R"({"version": 1, "state": "zero"})", "load, base, reset, keep"},
       {R"({"version": 1, "step": "reset"})", "load, keep"},
       {R"({"version": 1, "missing": "ignore"})", "error, keep"},
       {R"({"version": 1, "extra": "keep"})", "error, ignore"},

@@ -128,7 +128,7 @@ TEST_P(Snapshots, HoldTheBitsOfTheirMomentWhateverChangesBetweenReads) {
   on_ranks([&](Trained& trained, int rank) {
     embedding::Collection& collection = trained.collection();
     const std::vector<Bytes> expected = bytes_of(collection);
-    const auto snapshot = collection.take_snapshot(false);
+    const auto snapshot = collection.take_snapshot();
     Reader reader(collection, *snapshot, static_cast<uint32_t>(rank));
     std::mt19937 actions(7);  // the same on all ranks
     for (int64_t i = 3; i < 40; ++i) {
@@ -167,7 +167,7 @@ TEST_P(Snapshots, HoldTheBitsFromBeforeReplicasAreSyncedInPassingOrFilled) {
       trained.step(3);
       if (!filled) trained.tables->sync_begin();
       const std::vector<Bytes> expected = bytes_of(collection);
-      const auto snapshot = collection.take_snapshot(false);
+      const auto snapshot = collection.take_snapshot();
       if (filled) {
         trained.tables->replica_fill(0);
       } else {
@@ -186,7 +186,7 @@ TEST_P(Snapshots, AreReadByAThreadWhileStepsGoOn) {
   on_ranks([&](Trained& trained, int rank) {
     embedding::Collection& collection = trained.collection();
     const std::vector<Bytes> expected = bytes_of(collection);
-    const auto snapshot = collection.take_snapshot(false);
+    const auto snapshot = collection.take_snapshot();
     Reader reader(collection, *snapshot, static_cast<uint32_t>(rank));
     std::thread thread([&] {
       while (reader.read_some()) std::this_thread::yield();
@@ -214,7 +214,7 @@ TEST(Snapshot, FreesItsCopiesWhenTheReaderHasPassed) {
     const auto buffers = [&] { return trained.tables->stat(SHARDREC_STAT_BYTES_BUFFERS); };
     for (int64_t i = 0; i < 20; ++i) trained.step(i);
     const double before = buffers();
-    const auto snapshot = collection.take_snapshot(false);
+    const auto snapshot = collection.take_snapshot();
     trained.step(0);
     const double kept = buffers();
     EXPECT_GT(kept, before);
@@ -229,14 +229,56 @@ TEST(Snapshot, FreesItsCopiesWhenTheReaderHasPassed) {
   });
 }
 
+// Of a delta: rows that are not in it change without a copy.
+TEST(Snapshot, OfListedRowsKeepsNoOthers) {
+  run(1, [&](Comm& comm, int) {
+    Trained trained(comm, nullptr, SHARDREC_SHARDING_TABLE_WISE, 1, SHARDREC_REPLICATION_SAMPLES);
+    embedding::Collection& collection = trained.collection();
+    if (!collection.backend().host_reaches_memory()) GTEST_SKIP() << "is copied at once";
+    for (int64_t i = 0; i < 20; ++i) trained.step(i);
+    const auto write = [&](int64_t row, float value) {
+      std::vector<float> values(static_cast<size_t>(World::dim(0)), value);
+      trained.tables->write_range(0, SHARDREC_TABLE_WEIGHTS, row, 1,
+                                  {values.data(), 1, World::dim(0)});
+    };
+    const auto mark = collection.mark_rows();
+    for (const int64_t row : {3, 40}) write(row, 8.0F);
+    collection.gather_changed_rows();
+    embedding::SnapshotOf of;
+    for (size_t s = 0; s < collection.shards().size(); ++s) of.listed.push_back(mark->of(s));
+    std::vector<std::vector<shardrec::compute::RowWord>> bits;  // the mark's own go on changing
+    for (auto& listed : of.listed) {
+      listed = bits.emplace_back(listed.begin(), listed.end());
+    }
+    const auto buffers = [&] { return trained.tables->stat(SHARDREC_STAT_BYTES_BUFFERS); };
+    const auto snapshot = collection.take_snapshot(of);
+    const double before = buffers();
+    for (const int64_t row : {2, 4, 39, 41, 59}) write(row, 1.0F);
+    EXPECT_EQ(buffers(), before);
+    write(40, 1.0F);
+    EXPECT_GT(buffers(), before);
+    const auto pieces = pieces_of(collection);
+    const auto piece = std::ranges::find_if(pieces, [](const embedding::StoredPiece& each) {
+      return each.table == 0 && each.part == SHARDREC_TABLE_WEIGHTS;
+    });
+    std::vector<float> got(2 * static_cast<size_t>(World::dim(0)));
+    const std::vector<int64_t> rows = {3, 40};
+    snapshot->read_listed(static_cast<size_t>(piece - pieces.begin()), rows,
+                          reinterpret_cast<std::byte*>(got.data()));
+    EXPECT_EQ(got, std::vector<float>(got.size(), 8.0F));
+    EXPECT_EQ(buffers(), before);
+    snapshot->end();
+  });
+}
+
 TEST(Snapshot, ThatIsStoppedTellsItsReaderAndKeepsNothing) {
   run(1, [&](Comm& comm, int) {
     Trained trained(comm, nullptr, SHARDREC_SHARDING_TABLE_WISE, 1, SHARDREC_REPLICATION_SAMPLES);
     embedding::Collection& collection = trained.collection();
     for (int64_t i = 0; i < 3; ++i) trained.step(i);
-    collection.take_snapshot(false)->end();  // copies from a device keep what they go through
+    collection.take_snapshot()->end();  // copies from a device keep what they go through
     const double before = trained.tables->stat(SHARDREC_STAT_BYTES_BUFFERS);
-    const auto snapshot = collection.take_snapshot(false);
+    const auto snapshot = collection.take_snapshot();
     trained.step(0);
     snapshot->stop();
     trained.step(1);
@@ -249,9 +291,9 @@ TEST(Snapshot, ThatIsStoppedTellsItsReaderAndKeepsNothing) {
       EXPECT_EQ(error.status(), SHARDREC_CANCELLED);
     }
     EXPECT_NE(collection.snapshot().current(), nullptr);
-    EXPECT_THROW(collection.take_snapshot(false), shardrec::core::Error);
+    EXPECT_THROW(collection.take_snapshot(), shardrec::core::Error);
     snapshot->end();
-    collection.take_snapshot(false)->end();
+    collection.take_snapshot()->end();
   });
 }
 

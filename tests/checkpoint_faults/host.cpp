@@ -76,7 +76,8 @@ Outcome under_fault(Comm& comm, const Work& work, long at, const std::function<v
 int commit_once(Comm& comm, const Work& work) {
   Training training(comm, work.shape, work.root, work.keep);
   training.resume();
-  if (work.name == "delta") training.commit_delta();  // whole: the changes since are known
+  const bool delta = work.name == "delta" || work.name == "background_delta";
+  if (delta) training.commit_delta();  // the changes since are known
   training.train();
   comm.barrier();
   const bool victim = comm.rank() == work.victim;
@@ -87,6 +88,8 @@ int commit_once(Comm& comm, const Work& work) {
       [&] {
         if (work.name == "background") {
           training.commit_while_training();
+        } else if (work.name == "background_delta") {
+          training.commit_delta_while_training();
         } else if (work.name == "delta") {
           training.commit_delta();
         } else {
@@ -196,8 +199,10 @@ void load_at_each_call(Comm& comm, const Work& work) {
 }
 
 int run(Comm& comm, const Work& work) {
-  if (work.name == "commit" || work.name == "background" || work.name == "delta")
+  if (work.name == "commit" || work.name == "background" || work.name == "delta" ||
+      work.name == "background_delta") {
     return commit_once(comm, work);
+  }
   if (work.name == "commits" || work.name == "deltas") {
     commit_at_each_call(comm, work);
   } else if (work.name == "loads" || work.name == "chains") {

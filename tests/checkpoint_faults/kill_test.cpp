@@ -111,6 +111,9 @@ TEST(AKilledCommit, InTheBackgroundOfAMeshOfProcesses) {
                      .victims = {0, 1},
                      .work = "background"});
 }
+TEST(AKilledCommit, OfADeltaInTheBackgroundOfTwoThreads) {
+  kill_at_each_call({.shape = {2, 2}, .stride = 3, .work = "background_delta"});
+}
 
 TEST(DISABLED_AKilledCommit, InTheBackgroundOfTwoThreads) {
   kill_at_each_call({.shape = {2, 2}, .work = "background"});

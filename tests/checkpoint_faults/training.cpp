@@ -167,6 +167,13 @@ void Training::commit_while_training() {
   checkpoint_->commit_wait();
 }
 
+void Training::commit_delta_while_training() {
+  checkpoint_->set_tensor("position", std::vector<int64_t>{steps_, 100 + comm_.rank()});
+  checkpoint_->commit_delta_begin(steps_);
+  train();
+  checkpoint_->commit_wait();
+}
+
 uint64_t Training::digest() {
   std::vector<float> all;
   const auto read = [&](int32_t table, shardrec_table_part part, int64_t width) {

@@ -38,8 +38,9 @@ class Training {
   int64_t steps() const { return steps_; }
   void commit();        // as number steps()
   void commit_delta();  // the same, of what has changed since the last commit
-  // The same in the background, while a step is taken beyond it.
+  // The same two in the background, while a step is taken beyond it.
   void commit_while_training();
+  void commit_delta_while_training();
 
   // Of the tables with their states, of the layers' and the host's parameters, and of the number of
   // steps. Collective; the same on all ranks.

@@ -201,6 +201,35 @@ TEST_F(Inspect, DeltasAreShownAndComparedByTheirValues) {
   EXPECT_NE(alone.out.find("delta of step 10"), std::string::npos) << alone.out;
 }
 
+// For scorers: as good as a delta with states for them, and smaller.
+TEST_F(Inspect, DeltasWithoutStatesAreShownAsSuch) {
+  const auto publish = [&](const std::string& root, const std::string& what) {
+    train({"--ranks", "2", "--sharding", "row_wise", "--save", path(root), "--save-every", "10",
+           "--publish-every", "5", what, "--keep", "0"});
+    const json list = inspected({path(root), "--verify"});
+    std::map<int64_t, json> by_step;
+    for (const json& entry : list.at("checkpoints")) {
+      by_step[entry.at("step")] = entry;
+    }
+    return by_step.at(15);
+  };
+  const json with = publish("with_states", "--publish-states");
+  const json without = publish("weights_alone", "--publish-weights");
+  EXPECT_TRUE(with.at("states").get<bool>());
+  EXPECT_FALSE(without.at("states").get<bool>());
+  EXPECT_LT(without.at("bytes").get<int64_t>(), with.at("bytes").get<int64_t>());
+  const Finished shown = run({"inspect", path("weights_alone"), "--step", "15"});
+  EXPECT_NE(shown.out.find("delta of step 10, no states"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("no states of tables' optimizers"), std::string::npos) << shown.out;
+  const std::string of_15 = path("with_states") + "/" + with.at("directory").get<std::string>();
+  const json diff = inspected({path("weights_alone"), "--step", "15", "--diff", of_15}).at("diff");
+  EXPECT_FALSE(diff.at("differences").empty());
+  for (const json& difference : diff.at("differences")) {
+    EXPECT_TRUE(difference.at("part").get<std::string>().starts_with("state/")) << difference;
+    EXPECT_EQ(difference.at("verdict"), "only in B") << difference;
+  }
+}
+
 // A row that several ranks have some columns of is one row.
 TEST_F(Inspect, ChangedRowsAreCountedOnceHoweverTheTableIsCut) {
   const auto lines_of = [&](const char* sharding) {

@@ -126,6 +126,30 @@ TEST_F(Resume, AKilledRunGoesOnToTheSameBits) {
   EXPECT_TRUE(read_file(path("p1")) == read_file(path("p2")));
 }
 
+// What was published for scorers has no states: the run goes on from the checkpoint before that has them.
+TEST_F(Resume, AKilledRunThatPublishesWeightsGoesOnToTheSameBits) {
+  const auto whole = trained(with(model(), {"--save", path("whole")}));
+  const std::vector<std::string> publishing{
+      "--save", path("run"), "--publish-every", "2", "--publish-weights", "--keep", "0"};
+  const Scratch output;
+  Running running(output, with(model(), publishing));
+  EXPECT_TRUE(shardrec::test::eventually(
+      [&] { return fs::exists(path("run")) && steps("run").size() >= 4; }, 100));
+  running.kill_at_once();
+  ASSERT_EQ(running.wait().exit_code, 137);
+  const nlohmann::json left =
+      cli::test::run({"inspect", path("run"), "--json"}).json().at("checkpoints");
+  ASSERT_GE(left.size(), 3U);
+  EXPECT_TRUE(left.front().at("states").get<bool>());
+  EXPECT_FALSE(left.back().at("states").get<bool>());
+  const Finished resumed = cli::test::run(with(
+      data(), {"--save", path("run"), "--publish-every", "2", "--publish-weights", "--resume"}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("behind step 2"), std::string::npos) << resumed.out;
+  expect_same_end(whole, resumed.json());
+  EXPECT_TRUE(same_bytes(saved_model(path("whole")), saved_model(path("run"))));
+}
+
 TEST_F(Resume, AnInterruptedRunSavesWhereItIsAndGoesOnToTheSameBits) {
   const auto whole = trained(with(model(), {"--save", path("whole")}));
   const Finished interrupted = stopped(with(model(), {"--save", path("run"), "--save-every", "4"}),

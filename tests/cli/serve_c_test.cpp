@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "bench/bench_ids.h"
 #include "client.h"
@@ -146,6 +147,56 @@ TEST(ServeExample, ARefreshServesWhatWasTrainedSince) {
   const Finished end = service.wait();
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_EQ(client.read_line(), std::nullopt);
+}
+
+// `shardrec train` publishes in a process of its own; each answer is wholly of the step that the last refresh named.
+TEST(ServeExample, FollowsATrainingThatPublishesDeltas) {
+  const Scratch files;
+  const std::string root = files.path("run");
+  const std::string log = files.path("log.tsv");
+  ASSERT_EQ(run({"generate", "--rows", "6000", "--output", log}).exit_code, 0);
+  Running training(files, {"train",    "--format",
+                           "criteo",   "--data",
+                           log,        "--batch",
+                           "64",       "--dim",
+                           "8",        "--bottom",
+                           "24",       "--top",
+                           "12",       "--rows-per-table",
+                           "500",      "--epochs",
+                           "2",        "--ranks",
+                           "2",        "--sharding",
+                           "row_wise", "--threads",
+                           "1",        "--save",
+                           root,       "--publish-every",
+                           "2",        "--publish-weights",
+                           "--keep",   "0"});
+  ASSERT_TRUE(shardrec::test::eventually(
+      [&] { return std::filesystem::exists(root + "/LATEST") || training.has_ended(); }, 100));
+  Service service(root, 2);
+  ASSERT_GT(service.port(), 0);
+  Client client(service.port());
+  const ServedModel model((Scorer(root)));
+  std::set<std::string> steps;
+  std::set<std::string> scores;
+  for (bool last = false; !last;) {
+    last = training.has_ended();
+    const std::string step = client.ask("refresh");
+    ASSERT_TRUE(step.starts_with("step ")) << step;
+    const Scorer own(root, std::stoll(step.substr(5)));
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      const Sample sample = make_sample(model, seed);
+      const std::string answer = client.ask(sample.line);
+      ASSERT_EQ(answer, scored(own, sample)) << step;
+      scores.insert(answer);
+    }
+    steps.insert(step);
+  }
+  EXPECT_EQ(training.wait().exit_code, 0) << training.err();
+  EXPECT_GE(steps.size(), 3U);
+  EXPECT_GE(scores.size(), steps.size());
+  EXPECT_EQ(Scorer(root).info().step, std::stoll(client.ask("refresh").substr(5)));
+  EXPECT_EQ(client.ask("quit"), "bye");
+  EXPECT_EQ(service.wait().exit_code, 0);
 }
 
 TEST(ServeExample, WhatItCannotScoreIsAnErrorInASentence) {

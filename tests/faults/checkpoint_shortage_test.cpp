@@ -82,7 +82,15 @@ struct Job {
   }
 };
 
-enum class Phase { kCommit, kBackground, kDelta, kLoad, kLoadPartial, kLoadOfDelta };
+enum class Phase {
+  kCommit,
+  kBackground,
+  kDelta,
+  kBackgroundDelta,
+  kLoad,
+  kLoadPartial,
+  kLoadOfDelta
+};
 
 std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
                                 const std::string& directory) {
@@ -97,7 +105,8 @@ std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
     }
     job.fill(1);
     out.first = digest_of(job.tables);
-    if (phase == Phase::kDelta || phase == Phase::kLoadOfDelta) {
+    if (phase == Phase::kDelta || phase == Phase::kBackgroundDelta ||
+        phase == Phase::kLoadOfDelta) {
       SR_OK(shardrec_checkpoint_commit_delta(job.checkpoint, 1, nullptr, &is_delta));
       EXPECT_EQ(is_delta, phase == Phase::kLoadOfDelta ? 1 : 0);
     } else {
@@ -117,9 +126,12 @@ std::array<Outcome, kRanks> run(Phase phase, int64_t k, Shortage shortage,
       note("commit", shardrec_checkpoint_commit(job.checkpoint, 2, nullptr));
     } else if (phase == Phase::kDelta) {
       note("commit_delta", shardrec_checkpoint_commit_delta(job.checkpoint, 2, nullptr, &is_delta));
-    } else if (phase == Phase::kBackground) {
-      const shardrec_status begun = shardrec_checkpoint_commit_begin(job.checkpoint, 2, nullptr);
-      note("commit_begin", begun);
+    } else if (phase == Phase::kBackground || phase == Phase::kBackgroundDelta) {
+      const bool whole = phase == Phase::kBackground;
+      const shardrec_status begun =
+          whole ? shardrec_checkpoint_commit_begin(job.checkpoint, 2, nullptr)
+                : shardrec_checkpoint_commit_delta_begin(job.checkpoint, 2, nullptr, &is_delta);
+      note(whole ? "commit_begin" : "commit_delta_begin", begun);
       int32_t done = 0;
       if (begun == SHARDREC_OK) {
         note("commit_wait", shardrec_checkpoint_commit_wait(job.checkpoint, -1, &done));
@@ -208,8 +220,8 @@ TEST_P(CheckpointShortage, LeavesACheckpointAndTablesOrRefusesThem) {
     const auto digests = newest(directory);
     EXPECT_TRUE((digests[0] == outcomes[0].first && digests[1] == outcomes[1].first) ||
                 (digests[0] == outcomes[0].second && digests[1] == outcomes[1].second));
-    const bool commits =
-        phase == Phase::kCommit || phase == Phase::kBackground || phase == Phase::kDelta;
+    const bool commits = phase == Phase::kCommit || phase == Phase::kBackground ||
+                         phase == Phase::kDelta || phase == Phase::kBackgroundDelta;
     if (commits && outcomes[0].calls.empty()) {
       EXPECT_EQ(digests[0], outcomes[0].second);
     }
@@ -225,6 +237,8 @@ INSTANTIATE_TEST_SUITE_P(Phases, CheckpointShortage,
                                            std::pair(Phase::kBackground, Shortage::kLasting),
                                            std::pair(Phase::kDelta, Shortage::kOnce),
                                            std::pair(Phase::kDelta, Shortage::kLasting),
+                                           std::pair(Phase::kBackgroundDelta, Shortage::kOnce),
+                                           std::pair(Phase::kBackgroundDelta, Shortage::kLasting),
                                            std::pair(Phase::kLoadOfDelta, Shortage::kOnce),
                                            std::pair(Phase::kLoadOfDelta, Shortage::kLasting),
                                            std::pair(Phase::kLoad, Shortage::kOnce),

@@ -142,6 +142,75 @@ TEST(ScorerOfDeltas, OfInt8AreReadWithoutAllRowsInTheirDtype) {
   EXPECT_EQ(out, std::vector<float>(out.size(), 1.5F));
 }
 
+// The manifests of what is served, and of all before, are not read again: they are not there any more.
+TEST(ScorerOfDeltas, ARefreshReadsTheManifestsOfNewDeltasAlone) {
+  Directory directory;
+  const Trained job{.steps = steps_up_to(9), .samples = 1, .deltas = true};
+  train(directory.path("run"), job);
+  const ServedBatch batch = random_batch(5, 60);
+  const std::vector<float> expected = predict(Scorer(directory.path("run")), batch);
+  Scorer scorer(directory.path("run"), 6);
+  const auto manifest_of = [&](int64_t step) {
+    return step_directory(directory, "run", step) + "/manifest.json";
+  };
+  for (int64_t step = 0; step <= 6; ++step) std::filesystem::remove(manifest_of(step));
+  EXPECT_EQ(scorer.refresh(), 9);
+  EXPECT_EQ(scorer.refresh(), 9);
+  EXPECT_TRUE(same_bytes(predict(scorer, batch), expected));
+  std::filesystem::remove(manifest_of(8));
+  EXPECT_EQ(scorer.refresh(), 9);
+  EXPECT_EQ(status_of([&] { (void)Scorer(directory.path("run")); }), SHARDREC_NOT_FOUND);
+}
+
+// A chain of more deltas than by default, from which a service that is late takes ten, a hundred and all of them.
+TEST(ScorerOfDeltas, AChainOfMoreThanAHundredIsOpenedAndFollowed) {
+  Directory directory;
+  train(directory.path("run"),
+        {.steps = steps_up_to(120), .samples = 1, .deltas = true, .most_deltas = 1000});
+  const ServedBatch batch = random_batch(5, 60);
+  Scorer from_start(directory.path("run"), 0);
+  Scorer later(directory.path("run"), 10);
+  EXPECT_EQ(later.refresh(20), 20);
+  const Scorer at_20(directory.path("run"), 20);
+  EXPECT_TRUE(same_bytes(predict(later, batch), predict(at_20, batch)));
+  const Scorer whole(directory.path("run"));
+  EXPECT_EQ(whole.info().step, 120);
+  const std::vector<float> expected = predict(whole, batch);
+  for (Scorer* scorer : {&from_start, &later}) {
+    EXPECT_EQ(scorer->refresh(), 120);
+    EXPECT_TRUE(same_bytes(predict(*scorer, batch), expected));
+  }
+  OneRank loaded(directory.path("run"));
+  EXPECT_TRUE(same_bytes(look_up(whole, batch, 0), loaded.look_up(batch, 0)));
+}
+
+// Deltas of weights alone are to a scorer what those with states are.
+TEST(ScorerOfDeltas, WithoutStatesAreServedAlike) {
+  Directory directory;
+  Trained job{.ranks = 2,
+              .sharding = SHARDREC_SHARDING_ROW_WISE,
+              .steps = steps_up_to(4),
+              .samples = 3,
+              .deltas = true};
+  train(directory.path("states"), job);
+  job.delta_states = false;
+  train(directory.path("weights"), job);
+  const ServedBatch batch = random_batch(5, 60);
+  for (const char* kind : {"memory", "mapped", "int8"}) {
+    const auto open = [&](const char* root, int64_t step) {
+      return Scorer(directory.path(root), step, ScorerOptions().tables(kind));
+    };
+    Scorer scorer = open("weights", 0);
+    for (const int64_t step : {1, 4}) {
+      EXPECT_EQ(scorer.refresh(step), step);
+      const Scorer other = open("states", step);
+      const Scorer opened = open("weights", step);
+      EXPECT_TRUE(same_bytes(predict(scorer, batch), predict(other, batch))) << kind << step;
+      EXPECT_TRUE(same_bytes(predict(opened, batch), predict(other, batch))) << kind << step;
+    }
+  }
+}
+
 // A delta that cannot be read changes nothing of what is served.
 TEST(ScorerOfDeltas, ADamagedDeltaLeavesWhatIsServed) {
   Directory directory;

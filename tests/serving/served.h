@@ -133,6 +133,8 @@ struct Trained {
   Layers layers = Layers::kLinear;
   int64_t samples = 16;  // of a step
   bool deltas = false;   // commits behind the first one are deltas
+  int64_t most_deltas = 100;
+  bool delta_states = true;
 };
 
 inline void train(const std::string& directory, const Trained& job) {
@@ -142,7 +144,9 @@ inline void train(const std::string& directory, const Trained& job) {
                                 shardrec::CollectionOptions().seed(3).threads(1));
     shardrec::Lookup lookup(tables);
     Net net(job.layers);
-    shardrec::Checkpoint checkpoint(comm, directory);
+    shardrec::Checkpoint checkpoint(
+        comm, directory,
+        shardrec::CheckpointOptions().most_deltas(job.most_deltas).delta_states(job.delta_states));
     checkpoint.add("tables", tables);
     checkpoint.add("bottom", net.bottom);
     checkpoint.add("top", net.top);

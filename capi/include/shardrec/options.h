@@ -482,6 +482,10 @@ typedef enum shardrec_option {
                                          load and the opening of a scorer read as many, an open and a
                                          commit their manifests.
                                          Since 0.2 */
+  SHARDREC_OPTION_DELTA_STATES = 1102, /* i64, 0 or 1; 0: shardrec_checkpoint_commit_delta and _delta_begin
+                                          leave the states of tables' optimizers out of deltas, for
+                                          scorers; whole checkpoints have them. The same on all ranks;
+                                          default 1. Since 0.2 */
   /* Scorer. */
   SHARDREC_OPTION_SERVED_TABLES = 1200,     /* i64, shardrec_served_tables; default MEMORY */
   SHARDREC_OPTION_SERVED_COLLECTION = 1201, /* text, name of a collection in the checkpoint; empty

@@ -78,8 +78,8 @@ SHARDREC_API void shardrec_scorer_destroy(SHARDREC_NULLABLE shardrec_scorer **sc
  * have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
  * between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
  * none of them reads the checkpoint before, then they are written into the tables; memory and time are in
- * proportion to them, with half a byte per row of the tables that have changed, and the manifests of the chain. INT8 rows
- * are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
+ * proportion to them, with half a byte per row of the tables that have changed, and the manifests of these deltas. INT8
+ * rows are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
  * have changed, and where INT8 rows have changed in some columns only. Its tables must have the same names, dims, and
  * features as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
  * After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that

@@ -25,9 +25,9 @@ struct Added {
 
 struct CheckpointObject {
   CheckpointObject(const std::shared_ptr<Membership>& its_membership, std::string directory,
-                   int64_t keep, int64_t most_deltas)
+                   const checkpoint::SessionOptions& options)
       : membership(its_membership),
-        session(membership->communicator(), std::move(directory), keep, most_deltas) {}
+        session(membership->communicator(), std::move(directory), options) {}
 
   std::shared_ptr<Membership> membership;
   checkpoint::Session session;

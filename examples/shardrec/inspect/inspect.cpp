@@ -37,14 +37,15 @@ json list_of(const std::string& directory) { return json::parse(Checkpoint::list
 // What a delta is a change of. The list of a directory that is a checkpoint itself has that alone.
 std::string change_text(const json& list, const json& contents, const json& entry) {
   if (!entry.contains("base")) return "";
+  const std::string states = entry.at("states").get<bool>() ? "" : ", no states";
   if (entry.at("directory") == "") {
-    return "delta of step " + with_separators(contents.at("base").at("step"));
+    return "delta of step " + with_separators(contents.at("base").at("step")) + states;
   }
   for (const json& other : list.at("checkpoints")) {
     if (other.at("commit") != entry.at("base")) continue;
-    return "delta of step " + with_separators(other.at("step"));
+    return "delta of step " + with_separators(other.at("step")) + states;
   }
-  return "delta of a missing one";
+  return "delta of a missing one" + states;
 }
 
 std::string checkpoint_table(const json& list, const json& contents) {
@@ -187,7 +188,9 @@ void print(const InspectOptions& options, const Report& report) {
   if (report.contents.contains("base")) {
     const json& base = report.contents.at("base");
     std::cout << "a delta of step " << with_separators(base.at("step")) << ", number "
-              << base.at("deltas") << " behind a whole checkpoint\n";
+              << base.at("deltas") << " behind a whole checkpoint"
+              << (base.at("states").get<bool>() ? "" : "; it has no states of tables' optimizers")
+              << "\n";
   }
   print_tables(report.contents);
   print_items(report.contents, "layers", "layers");

@@ -137,7 +137,7 @@ void begin(const TrainOptions& options, const Start& start, Comm& comm, int rank
   } else if (start.loaded && start.loaded->settings.empty()) {
     trainer.load_format_1(options.load);
   } else if (start.loaded) {
-    RunStore other(comm, rank, options.load, 0);
+    RunStore other(comm, rank, options.load, CheckpointOptions());
     trainer.add_to(other.checkpoint());
     if (start.rules.empty()) return other.load(start.loaded->step);
     const std::string report = other.load(start.loaded->step, start.rules);
@@ -165,7 +165,9 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
     }
     std::optional<RunStore> store;
     if (!options.save.empty()) {
-      store.emplace(comm, rank, options.save, options.keep);
+      store.emplace(
+          comm, rank, options.save,
+          CheckpointOptions().keep_last(options.keep).delta_states(options.publish_states));
       trainer.add_to(store->checkpoint());
     }
     begin(options, start, comm, rank, trainer, store, result);
@@ -248,7 +250,7 @@ void check_layers(const TrainOptions& options) {
 // Also takes the settings of the checkpoint that the run begins with.
 Start start_of(TrainOptions& options) {
   Start start;
-  if (!options.save.empty()) start.resumed = newest_run(options.save);
+  if (!options.save.empty()) start.resumed = newest_run(options.save, Newest::kWithStates);
   if (start.resumed) {
     if (start.resumed->settings.empty()) {
       throw UserError(options.save +
@@ -262,9 +264,11 @@ Start start_of(TrainOptions& options) {
     }
     take_settings(start.resumed->settings, options.save, TakeSettings::kRun, options);
   } else if (!options.load.empty()) {
-    start.loaded = newest_run(options.load);
-    if (!start.loaded) throw UserError(options.load + " holds no checkpoint.");
     if (!options.load_rules.empty()) start.rules = load_rules(options.load_rules);
+    // Rules say what becomes of states.
+    start.loaded =
+        newest_run(options.load, start.rules.empty() ? Newest::kWithStates : Newest::kAny);
+    if (!start.loaded) throw UserError(options.load + " holds no checkpoint.");
     if (!start.loaded->settings.empty()) {
       take_settings(start.loaded->settings, options.load,
                     start.rules.empty() ? TakeSettings::kModel : TakeSettings::kOthers, options);

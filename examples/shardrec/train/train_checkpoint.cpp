@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "command/long_work.h"
@@ -47,21 +48,33 @@ SavedRun read_run(const Checkpoint& checkpoint, const std::string& directory) {
   return run;
 }
 
+// Where the newest, which is open, is a delta without states: the newest one before it that has them.
+void open_with_states(Checkpoint& checkpoint, const std::string& directory) {
+  const int64_t newest = checkpoint.info().commit;
+  std::optional<int64_t> step;
+  const auto list = nlohmann::json::parse(Checkpoint::list_json(directory));
+  for (const auto& entry : list.at("checkpoints")) {
+    if (entry.at("commit") > newest || !entry.at("states").get<bool>()) continue;
+    step = entry.at("step").get<int64_t>();
+  }
+  if (step && *step != checkpoint.info().step) checkpoint.open(*step);
+}
+
 }  // namespace
 
-std::optional<SavedRun> newest_run(const std::string& directory) {
+std::optional<SavedRun> newest_run(const std::string& directory, Newest which) {
   std::optional<SavedRun> run;
   run_ranks({.ranks = 1}, [&](int, Comm& comm) {
     Checkpoint checkpoint(comm, directory);
-    if (checkpoint.try_open()) run = read_run(checkpoint, directory);
+    if (!checkpoint.try_open()) return;
+    if (which == Newest::kWithStates) open_with_states(checkpoint, directory);
+    run = read_run(checkpoint, directory);
   });
   return run;
 }
 
-RunStore::RunStore(Comm& comm, int rank, std::string directory, int64_t keep)
-    : rank_(rank),
-      directory_(std::move(directory)),
-      checkpoint_(comm, directory_, CheckpointOptions().keep_last(keep)) {}
+RunStore::RunStore(Comm& comm, int rank, std::string directory, const CheckpointOptions& options)
+    : rank_(rank), directory_(std::move(directory)), checkpoint_(comm, directory_, options) {}
 
 void RunStore::open(int64_t step) {
   checkpoint_.open(step);

@@ -18,15 +18,17 @@ struct SavedRun {
   TrainPosition position;
 };
 
+// Deltas that were published for scorers may be without the states of optimizers.
+enum class Newest { kAny, kWithStates };
+
 // The newest checkpoint of a directory, read by this process for itself; none: there is none there.
 // Throws UserError for a checkpoint that `train` has not written.
-std::optional<SavedRun> newest_run(const std::string& directory);
+std::optional<SavedRun> newest_run(const std::string& directory, Newest which);
 
 // One rank's view of a directory of checkpoints.
 class RunStore {
  public:
-  // keep: checkpoints of the run that stay; 0: all.
-  RunStore(Comm& comm, int rank, std::string directory, int64_t keep);
+  RunStore(Comm& comm, int rank, std::string directory, const CheckpointOptions& options);
 
   [[nodiscard]] Checkpoint& checkpoint() { return checkpoint_; }
 

@@ -230,6 +230,11 @@ void add_checkpoint_options(CLI::App* command, TrainOptions& o) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->needs(save);
   command
+      ->add_flag("--publish-states,!--publish-weights", o.publish_states,
+                 "Whether such a one has the states of tables' optimizers. Without them it is "
+                 "smaller, and --resume goes on from the newest checkpoint that has them")
+      ->needs(save);
+  command
       ->add_option("--keep", o.keep,
                    "Checkpoints that stay, the newest ones, and what they are changes of; 0: all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))

@@ -57,7 +57,8 @@ struct TrainOptions {
   std::string save;
   int64_t save_every = 0;     // steps; 0: at the end only
   int64_t publish_every = 0;  // steps; 0: never
-  int64_t keep = 3;           // checkpoints that stay; 0: all
+  bool publish_states = true;
+  int64_t keep = 3;  // checkpoints that stay; 0: all
   bool resume = false;
   std::string load;
   std::string load_rules;  // file that says what of load may differ

@@ -47,6 +47,7 @@ void list_changes(embedding::Collection& collection, const embedding::RowMark& m
                                 .row = pieces[i].cells.row,
                                 .rows = pieces[i].cells.rows,
                                 .col = pieces[i].cells.col,
+                                .shard = pieces[i].shard,
                                 .bits = bits,
                                 .count = compute::count_row_bits(bits)});
     }
@@ -82,9 +83,13 @@ CollectionContents contents_to_save(training::Tables& tables, const std::string&
 }
 
 CollectionContents changes_to_save(training::Tables& tables, const std::string& name,
-                                   const embedding::RowMark& mark) {
+                                   const embedding::RowMark& mark, DeltaStates states) {
   CollectionContents contents = contents_to_save(tables, name);
   if (!contents.boxes.empty()) list_changes(tables.collection(), mark, contents);
+  if (states == DeltaStates::kLeftOut) {
+    std::erase_if(contents.boxes,
+                  [](const BoxTensor& box) { return box.part != TablePart::kWeights; });
+  }
   return contents;
 }
 

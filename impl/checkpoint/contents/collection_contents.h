@@ -1,6 +1,7 @@
 // A collection as checkpoints see it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,9 +15,11 @@ namespace shardrec::checkpoint {
 // What a save of the collection writes. Of a mesh the first replica has the boxes, others have
 // none. Throws what training::Tables::writes_rows() does.
 CollectionContents contents_to_save(training::Tables& tables, const std::string& name);
+// Does a delta have the states of the optimizers, or weights alone?
+enum class DeltaStates : uint8_t { kWritten, kLeftOut };
 // What a delta writes: the rows that have changed since the mark, which knows of all until now and outlives this.
 CollectionContents changes_to_save(training::Tables& tables, const std::string& name,
-                                   const embedding::RowMark& mark);
+                                   const embedding::RowMark& mark, DeltaStates states);
 // What a load fills: the boxes of this rank.
 CollectionContents contents_to_load(training::Tables& tables, const std::string& name);
 // When all boxes are filled: step, learning rates and what is frozen, as a load has found them.

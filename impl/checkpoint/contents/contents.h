@@ -53,10 +53,12 @@ struct ItemContents {
 };
 
 // base: of a delta, what it is a change of; rank 0's counts.
+// states: does a delta have the states of optimizers, where there are any? The same on all ranks.
 struct Contents {
   std::vector<CollectionContents> collections;
   std::vector<ItemContents> items;
   std::optional<ManifestBase> base = {};
+  bool states = true;
 };
 
 // The model's tables as a manifest describes them, in the model's order.

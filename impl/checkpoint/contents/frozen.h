@@ -24,8 +24,8 @@ class Frozen {
   Frozen(const Frozen&) = delete;
   Frozen& operator=(const Frozen&) = delete;
 
-  // Contents that contents_to_save() made of the tables: their rows are read from a snapshot from now on.
-  // Throws what embedding::Collection::take_snapshot() does.
+  // Contents that contents_to_save() or changes_to_save() made of the tables: their rows are read from a snapshot from
+  // now on, and lists of them from a copy. Throws what embedding::Collection::take_snapshot() does.
   void add(training::Tables& tables, CollectionContents& contents);
   // Their tensors are copied.
   void add(ItemContents& item);
@@ -43,6 +43,7 @@ class Frozen {
   std::vector<FrozenTables> tables_;
   std::vector<std::unique_ptr<RowReader>> readers_;
   std::vector<std::vector<std::byte>> copies_;
+  std::vector<std::vector<compute::RowWord>> lists_;
 };
 
 // Bytes of the host's memory that the two take.

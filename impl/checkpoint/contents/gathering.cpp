@@ -8,6 +8,15 @@
 #include "dense/fsdp/stack_units.h"
 
 namespace shardrec::checkpoint {
+namespace {
+
+bool has_no_states(const CollectionContents& collection) {
+  return std::ranges::all_of(collection.tables, [](const ManifestTable& table) {
+    return part_count(table.optimizer) == 1;
+  });
+}
+
+}  // namespace
 
 void Gathering::add(const std::string& name, training::Tables& tables) {
   tables_.emplace_back(name, &tables);
@@ -80,11 +89,15 @@ Contents Gathering::to_save(const HostTensors& tensors) const {
   });
 }
 
-Contents Gathering::changes_to_save(const HostTensors& tensors,
-                                    std::span<const MarkedTables> since) const {
-  return contents_with(tensors, [&](size_t c, const std::string& name, training::Tables& tables) {
-    return checkpoint::changes_to_save(tables, name, *since[c].mark);
-  });
+Contents Gathering::changes_to_save(const HostTensors& tensors, std::span<const MarkedTables> since,
+                                    DeltaStates states) const {
+  Contents contents =
+      contents_with(tensors, [&](size_t c, const std::string& name, training::Tables& tables) {
+        return checkpoint::changes_to_save(tables, name, *since[c].mark, states);
+      });
+  contents.states =
+      states == DeltaStates::kWritten || std::ranges::all_of(contents.collections, &has_no_states);
+  return contents;
 }
 
 std::vector<MarkedTables> Gathering::mark() const {

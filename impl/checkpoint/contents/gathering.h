@@ -55,7 +55,8 @@ class Gathering {
   Contents to_save(const HostTensors& tensors) const;
   // What a delta writes: of the collections the rows that have changed since the marks, of all else what to_save()
   // has. The marks are of what was added.
-  Contents changes_to_save(const HostTensors& tensors, std::span<const MarkedTables> since) const;
+  Contents changes_to_save(const HostTensors& tensors, std::span<const MarkedTables> since,
+                           DeltaStates states) const;
   // Marks for the changes that come from now on; marks that were made before know of those until now. Throws what
   // embedding::Collection::mark_rows() does.
   std::vector<MarkedTables> mark() const;

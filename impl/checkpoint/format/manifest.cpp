@@ -9,6 +9,13 @@
 
 namespace shardrec::checkpoint {
 
+bool same_tables(std::span<const ManifestTable> one, std::span<const ManifestTable> other) {
+  return std::ranges::equal(one, other, [](const ManifestTable& a, const ManifestTable& b) {
+    return a.name == b.name && a.rows == b.rows && a.dim == b.dim && a.dtype == b.dtype &&
+           a.optimizer == b.optimizer && a.row_statistics == b.row_statistics;
+  });
+}
+
 int64_t bytes_of(const ManifestDense& tensor) {
   return elements_of(tensor.shape) * static_cast<int64_t>(core::dtype_size(tensor.dtype));
 }
@@ -19,7 +26,7 @@ void check_coverage(const Manifest& manifest, shardrec_status status, const std:
   for (const ManifestCollection& collection : manifest.collections) {
     auto& tables = parts.emplace_back();
     for (const ManifestTable& table : collection.tables) {
-      tables.emplace_back(static_cast<size_t>(part_count(table.optimizer)));
+      tables.emplace_back(static_cast<size_t>(manifest.parts_of(table)));
     }
   }
   for (const ManifestTensor& tensor : manifest.tensors) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ struct ManifestTable {
 
   bool operator==(const ManifestTable&) const = default;
 };
+
+// Learning rates and what is frozen may differ.
+bool same_tables(std::span<const ManifestTable> one, std::span<const ManifestTable> other);
 
 struct ManifestCollection {
   std::string name;
@@ -151,8 +155,14 @@ struct Manifest {
   std::vector<ManifestItem> items;
   std::vector<ManifestFile> files;
   std::vector<ManifestTensor> tensors;
-  std::optional<ManifestBase> base = {};  // of a delta, as the next
+  std::optional<ManifestBase> base = {};  // of a delta, as the next two
   std::vector<ManifestList> lists = {};
+  bool states = true;  // does it have the states of optimizers?
+
+  // Of a table, by TablePart: weights, and the states that are in it.
+  int parts_of(const ManifestTable& table) const {
+    return states ? part_count(table.optimizer) : 1;
+  }
 
   const ManifestTable& table_of(const ManifestTensor& tensor) const {
     return collections[static_cast<size_t>(tensor.collection)]

@@ -109,8 +109,9 @@ class Reader {
         root.expect_keys({"format", "run", "commit", "step", "ranks", "collections", "items",
                           "files", "tensors", "checksum"});
       } else {
-        root.expect_keys({"format", "run", "commit", "step", "base", "ranks", "collections",
-                          "items", "files", "lists", "tensors", "checksum"});
+        root.expect_keys({"format", "run", "commit", "step", "base", "states", "ranks",
+                          "collections", "items", "files", "lists", "tensors", "checksum"});
+        if (const auto states = root.find("states")) manifest_.states = states->boolean();
       }
       manifest_.run = root.at("run").text();
       manifest_.commit = root.at("commit").integer(0, INT64_MAX);
@@ -384,9 +385,9 @@ class Reader {
     return {.list = static_cast<int32_t>(index), .count = list.count};
   }
 
-  static TablePart read_part(const JsonValue& json, const ManifestTable& table) {
+  TablePart read_part(const JsonValue& json, const ManifestTable& table) const {
     std::string accepted;
-    for (int p = 0; p < part_count(table.optimizer); ++p) {
+    for (int p = 0; p < manifest_.parts_of(table); ++p) {
       const std::string name = name_of(table.optimizer, static_cast<TablePart>(p));
       if (json.text() == name) return static_cast<TablePart>(p);
       accepted += (p == 0 ? "" : ", ") + name;

@@ -115,6 +115,7 @@ std::string manifest_to_text(const Manifest& manifest) {
   json.key("commit").integer(manifest.commit);
   json.key("step").integer(manifest.step);
   if (manifest.base) write_base(json, *manifest.base);
+  if (!manifest.states) json.key("states").boolean(false);
   json.key("ranks").integer(manifest.ranks);
   json.key("collections").begin_array(Style::kLines);
   for (const ManifestCollection& collection : manifest.collections) {

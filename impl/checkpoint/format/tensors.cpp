@@ -109,7 +109,9 @@ void for_each_chunk(const BoxTensor& box, const ChangedList& list,
   std::vector<std::byte> buffer;
   for_each_listed(list, rows_per_chunk(row_bytes), [&](std::span<const int64_t> rows) {
     buffer.resize(rows.size() * static_cast<size_t>(row_bytes));
-    if (box.backend == nullptr) {
+    if (box.reader != nullptr) {
+      box.reader->read_listed(rows, buffer.data());
+    } else if (box.backend == nullptr) {
       std::byte* to = buffer.data();
       for (const int64_t row : rows) {
         std::memcpy(to, box.at_row(box.cells.row + row), static_cast<size_t>(row_bytes));

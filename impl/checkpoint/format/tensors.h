@@ -44,6 +44,8 @@ class RowReader {
   // Rows [first, first + rows), counted from the box's first, one behind the other. A box is read once, from
   // its first row to its last.
   virtual void read(int64_t first, int64_t rows, std::byte* to) = 0;
+  // The same of a box that saves a list: some of its rows, in its order.
+  virtual void read_listed(std::span<const int64_t> rows, std::byte* to) = 0;
 
  protected:
   RowReader() = default;
@@ -103,7 +105,8 @@ struct ChangedList {
   int32_t table = 0;  // index in the model
   int64_t row = 0;
   int64_t rows = 0;
-  int64_t col = 0;  // of the first box that saves them, for the list's name
+  int64_t col = 0;   // of the first box that saves them, for the list's name
+  size_t shard = 0;  // of the rank's tables, whose rows they are
   std::span<const compute::RowWord> bits = {};
   int64_t count = 0;
 };

@@ -156,7 +156,7 @@ struct OwnBoxes {
       check_box(box, *wanted.model);
       const MatchedTable& table = matched.tables[static_cast<size_t>(box.table)];
       if (table.fate != Fate::kLoaded) continue;
-      if (box.part != TablePart::kWeights && table.state != StateRule::kLoad) {
+      if (box.part != TablePart::kWeights && !reads_states(table.state)) {
         if (table.state == StateRule::kReset) reset.push_back(&box);
         continue;
       }
@@ -216,7 +216,7 @@ void take_settings(const Opened& opened, const MatchedCollection& matched, StepR
   if (opened.manifest.format == 1) return;  // knows of no rates and of nothing frozen
   for (size_t t = 0; t < wanted.tables.size(); ++t) {
     const MatchedTable& table = matched.tables[t];
-    if (table.fate != Fate::kLoaded || table.state != StateRule::kLoad) continue;
+    if (table.fate != Fate::kLoaded || !reads_states(table.state)) continue;
     const ManifestTable& from = saved.tables[static_cast<size_t>(table.saved)];
     wanted.tables[t].learning_rate = from.learning_rate;
     wanted.tables[t].frozen = from.frozen;

@@ -13,11 +13,13 @@ namespace {
 using core::JsonWriter;
 using Style = JsonWriter::Style;
 
-const char* state_text(const ManifestTable& table, StateRule rule) {
+const char* state_text(const Opened& opened, const ManifestTable& table, StateRule rule) {
   if (part_count(table.optimizer) == 1) return "none";
   switch (rule) {
     case StateRule::kLoad:
       return "loaded";
+    case StateRule::kBase:
+      return opened.manifest.states ? "loaded" : "base";
     case StateRule::kReset:
       return "reset";
     case StateRule::kKeep:
@@ -99,7 +101,7 @@ class Report {
     json_.key("dtype").text(plan::name_of(table.dtype));
     json_.key("from_dtype").text(plan::name_of(from.dtype));
     json_.key("saturated").integer(saturated(c, t));
-    json_.key("state").text(state_text(table, matched.state));
+    json_.key("state").text(state_text(opened_, table, matched.state));
     json_.end_object();
   }
 

@@ -22,8 +22,10 @@ constexpr Word<RowsRule> kRows[] = {{"same", RowsRule::kSame},
                                     {"any", RowsRule::kAny}};
 constexpr Word<DtypeRule> kDtypes[] = {{"same", DtypeRule::kSame},
                                        {"convert", DtypeRule::kConvert}};
-constexpr Word<StateRule> kStates[] = {
-    {"load", StateRule::kLoad}, {"reset", StateRule::kReset}, {"keep", StateRule::kKeep}};
+constexpr Word<StateRule> kStates[] = {{"load", StateRule::kLoad},
+                                       {"base", StateRule::kBase},
+                                       {"reset", StateRule::kReset},
+                                       {"keep", StateRule::kKeep}};
 constexpr Word<StepRule> kSteps[] = {{"load", StepRule::kLoad}, {"keep", StepRule::kKeep}};
 constexpr Word<bool> kMissing[] = {{"error", false}, {"keep", true}};
 constexpr Word<bool> kExtra[] = {{"error", false}, {"ignore", true}};

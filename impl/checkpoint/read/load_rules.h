@@ -16,9 +16,13 @@ namespace shardrec::checkpoint {
 // How many rows a table may have beside those of the checkpoint. The first rows of both are the same ones.
 enum class RowsRule : uint8_t { kSame, kMore, kFewer, kAny };
 enum class DtypeRule : uint8_t { kSame, kConvert };
-// States of the optimizer: read, set to 0 as those of a new table, or left as they are. The optimizers are of
-// one kind where states are read. With them go a learning rate that was set and what is frozen.
-enum class StateRule : uint8_t { kLoad, kReset, kKeep };
+// States of the optimizer: read, read of an older checkpoint in the chain where a delta has none, set to 0 as those of a
+// new table, or left as they are. The optimizers are of one kind where states are read. With them go a learning rate
+// that was set and what is frozen.
+enum class StateRule : uint8_t { kLoad, kBase, kReset, kKeep };
+constexpr bool reads_states(StateRule rule) {
+  return rule == StateRule::kLoad || rule == StateRule::kBase;
+}
 enum class StepRule : uint8_t { kLoad, kKeep };
 
 struct TableRules {

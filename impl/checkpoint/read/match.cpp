@@ -47,11 +47,22 @@ void check_table(const Opened& opened, const ManifestTable& saved, const Manifes
                   " in the model", allowed_by("dtype", "convert")),
          parts);
   }
-  if (saved.optimizer != wanted.optimizer && rules.state == StateRule::kLoad) {
+  if (saved.optimizer != wanted.optimizer && reads_states(rules.state)) {
     fail(SHARDREC_INVALID_ARGUMENT,
          sentence("table \"", wanted.name, "\" of the checkpoint ", opened.directory,
                   " was trained with ", plan::name_of(saved.optimizer), ", the model has ",
                   plan::name_of(wanted.optimizer), allowed_by("state", "reset")),
+         parts);
+  }
+  if (rules.state == StateRule::kLoad && !opened.manifest.states &&
+      part_count(saved.optimizer) > 1) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("the checkpoint ", opened.directory, " of step ", opened.manifest.step,
+                  " is a delta for scorers, without the states of ", plan::name_of(saved.optimizer),
+                  " of table \"", wanted.name,
+                  "\"; a training goes on from the whole checkpoint of step ",
+                  opened.whole().manifest.step, ", or", allowed_by("state", "base").substr(1),
+                  " and takes older states"),
          parts);
   }
 }

@@ -53,16 +53,10 @@ std::string root_of(const Opened& delta, Environment& environment) {
   return join_path(delta.directory, "..");
 }
 
-// A learning rate and a frozen flag may be others.
 bool same_tables(const Manifest& one, const Manifest& other) {
-  const auto same_table = [](const ManifestTable& a, const ManifestTable& b) {
-    return a.name == b.name && a.rows == b.rows && a.dim == b.dim && a.dtype == b.dtype &&
-           a.optimizer == b.optimizer && a.row_statistics == b.row_statistics;
-  };
   return std::ranges::equal(one.collections, other.collections,
-                            [&](const ManifestCollection& a, const ManifestCollection& b) {
-                              return a.name == b.name &&
-                                     std::ranges::equal(a.tables, b.tables, same_table);
+                            [](const ManifestCollection& a, const ManifestCollection& b) {
+                              return a.name == b.name && same_tables(a.tables, b.tables);
                             });
 }
 
@@ -72,7 +66,8 @@ void check_base(const Opened& delta, const Opened& found) {
   const int32_t deltas = found.manifest.base ? found.manifest.base->deltas : 0;
   if (found.checksum == base.checksum && found.manifest.run == delta.manifest.run &&
       found.manifest.commit == base.commit && found.manifest.step == base.step &&
-      deltas + 1 == base.deltas && same_tables(found.manifest, delta.manifest)) {
+      deltas + 1 == base.deltas && same_tables(found.manifest, delta.manifest) &&
+      (found.manifest.states || !delta.manifest.states)) {
     return;
   }
   fail(SHARDREC_CORRUPT_DATA,
@@ -97,6 +92,17 @@ Opened open_base(const std::string& root, const Opened& delta, Environment& envi
   }
 }
 
+// What a delta is a change of, in the chain of a checkpoint that was opened before; null: it is not there.
+std::shared_ptr<const Opened> known_base(std::shared_ptr<const Opened> known,
+                                         const std::string& root, const Opened& delta) {
+  const ManifestBase& base = *delta.manifest.base;
+  const std::string directory = join_path(root, base.directory);
+  while (known != nullptr && (known->checksum != base.checksum || known->directory != directory)) {
+    known = known->base;
+  }
+  return known;
+}
+
 }  // namespace
 
 std::vector<const Opened*> Opened::deltas() const {
@@ -108,18 +114,24 @@ std::vector<const Opened*> Opened::deltas() const {
   return all;
 }
 
-Opened open_directory(const std::string& directory, Environment& environment) {
+Opened open_directory(const std::string& directory, Environment& environment,
+                      const std::shared_ptr<const Opened>& known) {
   std::vector<Opened> chain;
   chain.push_back(open_one(directory, environment));
-  std::string root;  // of all
-  if (chain.back().manifest.base) root = root_of(chain.back(), environment);
+  std::shared_ptr<const Opened> base;
+  std::string root = above(directory);  // of all
   // Each has one delta less than the one before: the chain ends.
   while (chain.back().manifest.base) {
+    base = known_base(known, root, chain.back());
+    if (base != nullptr) {
+      check_base(chain.back(), *base);
+      break;
+    }
+    if (chain.size() == 1) root = root_of(chain.back(), environment);
     Opened found = open_base(root, chain.back(), environment);
     check_base(chain.back(), found);
     chain.push_back(std::move(found));
   }
-  std::shared_ptr<const Opened> base;
   for (size_t i = chain.size() - 1; i > 0; --i) {
     chain[i].base = std::move(base);
     base = std::make_shared<const Opened>(std::move(chain[i]));

@@ -28,9 +28,11 @@ struct Opened {
   std::vector<const Opened*> deltas() const;
 };
 
-// Not collective. NOT_FOUND (no checkpoint, or one that it is a change of is not there), CORRUPT_DATA (also: a change of
+// Not collective. known: opened before, or null; manifests of its chain are not read again where the directory's chain
+// has them. NOT_FOUND (no checkpoint, or one that it is a change of is not there), CORRUPT_DATA (also: a change of
 // another one), UNSUPPORTED, IO_ERROR.
 Opened open_directory(const std::string& directory,
-                      core::Environment& environment = core::default_environment());
+                      core::Environment& environment = core::default_environment(),
+                      const std::shared_ptr<const Opened>& known = nullptr);
 
 }  // namespace shardrec::checkpoint

@@ -29,6 +29,7 @@ void write_base(core::JsonWriter& json, const Manifest& manifest) {
   json.key("step").integer(manifest.base->step);
   json.key("commit").integer(manifest.base->commit);
   json.key("deltas").integer(manifest.base->deltas);
+  json.key("states").boolean(manifest.states);
   json.end_object();
 }
 
@@ -160,6 +161,7 @@ std::string list_json(const Listing& listing) {
     json.key("bytes").integer(entry.bytes);
     json.key("commit").integer(entry.commit);
     if (entry.base != 0) json.key("base").integer(entry.base);
+    json.key("states").boolean(entry.states);
     json.end_object();
   }
   json.end_array();

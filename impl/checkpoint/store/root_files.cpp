@@ -86,6 +86,7 @@ Entry entry_of(const std::string& name, const Manifest& manifest) {
   Entry entry{.name = name, .step = manifest.step, .commit = manifest.commit, .run = manifest.run};
   for (const ManifestFile& file : manifest.files) entry.bytes += file.bytes;
   if (manifest.base) entry.base = manifest.base->commit;
+  entry.states = manifest.states;
   return entry;
 }
 

@@ -36,6 +36,25 @@ comm::SharedValue sharded_sets(const Gathering& gathering) {
   return {.name = "sharded parameters", .value = core::hash64(0, gathering.names_of_sharded())};
 }
 
+// Are the collections that were loaded all that it holds?
+bool holds_just(const Manifest& manifest, const Contents& loaded) {
+  return std::ranges::equal(manifest.collections, loaded.collections,
+                            [](const ManifestCollection& saved, const CollectionContents& own) {
+                              return saved.name == own.name &&
+                                     same_tables(saved.tables, own.tables);
+                            });
+}
+
+// As a delta of it names it.
+ManifestBase as_base(const Opened& opened) {
+  const Manifest& manifest = opened.manifest;
+  return {.directory = opened.directory.substr(opened.directory.rfind('/') + 1),
+          .step = manifest.step,
+          .commit = manifest.commit,
+          .checksum = opened.checksum,
+          .deltas = manifest.base ? manifest.base->deltas : 0};
+}
+
 void require_step(int64_t step, int64_t least, const char* accepted) {
   if (step >= least) return;
   core::fail(SHARDREC_INVALID_ARGUMENT,
@@ -45,87 +64,96 @@ void require_step(int64_t step, int64_t least, const char* accepted) {
 }  // namespace
 
 void Session::commit(int64_t step, core::FunctionRef<Request()> request) {
-  const Group group = channels_.group();
-  Request own;
-  Contents contents;
-  std::vector<MarkedTables> marked;
-  comm::agree_on_same(group.collectives, preparing("commit"), [&] {
-    require_none_begun("commit");
-    require_step(step, 0, "0 or more");
-    own = request();
-    contents = own.gathering->to_save(tensors_);
-    if (commits_deltas_) marked = own.gathering->mark();
-    return std::vector{sharded_sets(*own.gathering)};
-  });
-  require_same_directory(group, "commit", root_);
-  own.gathering->gather_shards();
-  commit_step(group, root_, step, keep_, contents, lineage_, own.control.get());
-  note_since(std::move(marked));
+  (void)commit_now("commit", step, Kind::kWhole, request);
 }
 
 bool Session::commit_delta(int64_t step, core::FunctionRef<Request()> request) {
-  const Group group = channels_.group();
-  Request own;
-  std::vector<MarkedTables> marked;
-  comm::agree_on_same(group.collectives, preparing("commit_delta"), [&] {
-    require_none_begun("commit_delta");
+  return commit_now("commit_delta", step, Kind::kDelta, request);
+}
+
+void Session::commit_begin(int64_t step, core::FunctionRef<Request()> request) {
+  (void)begin_commit("commit_begin", step, Kind::kWhole, request);
+}
+
+bool Session::commit_delta_begin(int64_t step, core::FunctionRef<Request()> request) {
+  return begin_commit("commit_delta_begin", step, Kind::kDelta, request);
+}
+
+Session::Prepared Session::prepare(const Group& group, const char* name, int64_t step, Kind kind,
+                                   core::FunctionRef<Request()> request) {
+  const bool marks = kind == Kind::kDelta || commits_deltas_;
+  Prepared prepared;
+  comm::agree_on_same(group.collectives, preparing(name), [&] {
+    require_none_begun(name);
     require_step(step, 0, "0 or more");
-    own = request();
-    marked = own.gathering->mark();
-    return std::vector{sharded_sets(*own.gathering)};
-  });
-  require_same_directory(group, "commit_delta", root_);
-  own.gathering->gather_shards();
-  const bool delta = on_all_ranks(group, can_be_delta(*own.gathering));
-  Contents contents;
-  comm::agree(group.collectives, preparing("commit_delta"), [&] {
-    if (!delta) {
-      contents = own.gathering->to_save(tensors_);
-      return;
+    prepared.own = request();
+    const Gathering& gathering = *prepared.own.gathering;
+    if (kind == Kind::kWhole) prepared.contents = gathering.to_save(tensors_);
+    if (marks) prepared.marked = gathering.mark();
+    std::vector shared{sharded_sets(gathering)};
+    if (kind == Kind::kDelta) {
+      shared.push_back(
+          {.name = "option DELTA_STATES", .value = static_cast<uint64_t>(options_.delta_states)});
     }
-    contents = own.gathering->changes_to_save(tensors_, since_->marked);
-    contents.base = since_->base;
-    ++contents.base->deltas;
+    return shared;
   });
-  commit_step(group, root_, step, keep_, contents, lineage_, own.control.get());
+  require_same_directory(group, name, root_);
+  Gathering& gathering = *prepared.own.gathering;
+  gathering.gather_shards();
+  if (kind == Kind::kWhole) return prepared;
   commits_deltas_ = true;
-  note_since(std::move(marked));
-  return delta;
+  const bool delta = on_all_ranks(group, can_be_delta(gathering));
+  comm::agree(group.collectives, preparing(name), [&] {
+    prepared.contents = delta ? changes_to_save(gathering) : gathering.to_save(tensors_);
+  });
+  return prepared;
+}
+
+Contents Session::changes_to_save(const Gathering& gathering) const {
+  Contents contents = gathering.changes_to_save(tensors_, since_->marked, options_.delta_states);
+  contents.base = since_->base;
+  ++contents.base->deltas;
+  return contents;
+}
+
+bool Session::commit_now(const char* name, int64_t step, Kind kind,
+                         core::FunctionRef<Request()> request) {
+  const Group group = channels_.group();
+  Prepared prepared = prepare(group, name, step, kind, request);
+  commit_step(group, root_, step, options_.keep, prepared.contents, lineage_,
+              prepared.own.control.get());
+  note_since(std::move(prepared.marked));
+  return prepared.is_delta();
 }
 
 bool Session::can_be_delta(const Gathering& gathering) const {
-  return since_ && since_->base.deltas < most_deltas_ && gathering.is_of(since_->marked);
+  return since_ && since_->base.deltas < options_.most_deltas && gathering.is_of(since_->marked);
 }
 
 void Session::note_since(std::vector<MarkedTables> marked) {
   if (commits_deltas_) since_ = {.base = lineage_.made, .marked = std::move(marked)};
 }
 
-void Session::commit_begin(int64_t step, core::FunctionRef<Request()> request) {
+bool Session::begin_commit(const char* name, int64_t step, Kind kind,
+                           core::FunctionRef<Request()> request) {
   const Group group = channels_.group();
-  Request own;
-  FrozenContents frozen;
-  comm::agree_on_same(group.collectives, preparing("commit_begin"), [&] {
-    require_none_begun("commit_begin");
-    require_step(step, 0, "0 or more");
-    own = request();
-    frozen.contents = own.gathering->to_save(tensors_);
-    return std::vector{sharded_sets(*own.gathering)};
-  });
-  require_same_directory(group, "commit_begin", root_);
-  own.gathering->gather_shards();
-  require_room(group, own.gathering->bytes_to_freeze(frozen.contents));
+  Prepared prepared = prepare(group, name, step, kind, request);
+  const bool delta = prepared.is_delta();
+  const Gathering& gathering = *prepared.own.gathering;
+  require_room(group, name, gathering.bytes_to_freeze(prepared.contents));
   std::unique_ptr<BackgroundCommit> begun;
-  std::vector<MarkedTables> marked;
-  comm::agree(group.collectives, preparing("commit_begin"), [&] {
-    auto commit = std::make_unique<StepCommit>(root_, step, keep_);
-    frozen.frozen = own.gathering->freeze(frozen.contents);
-    if (commits_deltas_) marked = own.gathering->mark();
-    begun = std::make_unique<BackgroundCommit>(std::move(commit), std::move(frozen), own.control);
+  comm::agree(group.collectives, preparing(name), [&] {
+    auto commit = std::make_unique<StepCommit>(root_, step, options_.keep);
+    auto frozen = gathering.freeze(prepared.contents);
+    begun = std::make_unique<BackgroundCommit>(
+        std::move(commit),
+        FrozenContents{.contents = std::move(prepared.contents), .frozen = std::move(frozen)},
+        prepared.own.control);
   });
   begun->begin(group, lineage_);
   begun_ = std::move(begun);
-  marked_at_begin_ = std::move(marked);
+  marked_at_begin_ = std::move(prepared.marked);
+  return delta;
 }
 
 bool Session::commit_wait(int64_t timeout_ms, core::FunctionRef<void()> check) {
@@ -169,16 +197,16 @@ void Session::require_none_begun(const char* call) const {
 }
 
 // Copies for a commit in the background are asked for by all ranks together, as tables are when they are made.
-void Session::require_room(const Group& group, uint64_t bytes) {
-  const embedding::GatheredNeeds needs(group.collectives, preparing("commit_begin"), group.rank,
-                                       bytes);
-  comm::agree(group.collectives, preparing("commit_begin"), [&] {
+void Session::require_room(const Group& group, const char* name, uint64_t bytes) {
+  const embedding::GatheredNeeds needs(group.collectives, preparing(name), group.rank, bytes);
+  comm::agree(group.collectives, preparing(name), [&] {
     try {
       needs.check();
     } catch (const core::Error& error) {
       core::fail(error.status(),
                  core::sentence("for copies that a commit in the background is written from, ",
-                                error.sentence(), "; shardrec_checkpoint_commit needs none"),
+                                error.sentence(), "; shardrec_checkpoint_commit",
+                                " and _commit_delta need none"),
                  error.parts());
     }
   });
@@ -214,6 +242,19 @@ void Session::load(core::FunctionRef<Request()> request) {
   checkpoint::load(group, *opened_, contents, own.control.get(),
                    [&] { own.gathering->begin_filling(contents); });
   own.gathering->apply(contents);
+  note_loaded(*own.gathering, contents);
+}
+
+void Session::note_loaded(const Gathering& gathering, const Contents& loaded) noexcept {
+  const bool deltas_follow = commits_deltas_ || lineage_.has_deltas;
+  if (!deltas_follow || opened_->manifest.commit != lineage_.commit) return;
+  if (!holds_just(opened_->manifest, loaded)) return;
+  try {
+    since_ = {.base = as_base(*opened_), .marked = gathering.mark()};
+    commits_deltas_ = true;
+  } catch (...) {  // there is no memory for marks: the next commit is whole
+    since_.reset();
+  }
 }
 
 void Session::load_partial(core::FunctionRef<Request()> request,

@@ -33,16 +33,20 @@ struct Request {
   std::string_view rules = {};             // of a partial load: JSON
 };
 
+struct SessionOptions {
+  int64_t keep = 0;           // as commit_step() has it
+  int64_t most_deltas = 100;  // that follow a whole checkpoint; the next one is whole
+  DeltaStates delta_states = DeltaStates::kWritten;
+};
+
 class Session {
  public:
-  // keep: as commit_step() has it. most_deltas: that follow a whole checkpoint; the next one is whole. Not collective;
-  // all ranks make theirs in the same order.
-  Session(comm::Communicator& communicator, std::string root, int64_t keep, int64_t most_deltas)
+  // Not collective; all ranks make theirs in the same order.
+  Session(comm::Communicator& communicator, std::string root, const SessionOptions& options)
       : communicator_(communicator),
         channels_(communicator),
         root_(std::move(root)),
-        keep_(keep),
-        most_deltas_(most_deltas) {}
+        options_(options) {}
 
   HostTensors& tensors() noexcept { return tensors_; }
   // Of everything that was added.
@@ -55,12 +59,14 @@ class Session {
   void commit(int64_t step, core::FunctionRef<Request()> request);
   // Of tables writes what has changed since this session's last commit; all where it does not know that: in the first
   // call, the first one behind open() or load(), where what was added differs from what it was, or behind most_deltas
-  // deltas. From the first call on changes are noted. Returns whether it has written changes alone.
+  // deltas. From the first call on changes are noted, and from a load of the newest checkpoint of a run with deltas,
+  // which the next delta is then a change of. Returns whether it has written changes alone.
   bool commit_delta(int64_t step, core::FunctionRef<Request()> request);
   // The same in two parts: what was added is as it is at commit_begin(), and may change until commit_wait()
-  // returns true. Until then commit(), commit_begin(), open() and load() are INVALID_STATE. commit_wait()
+  // returns true. Until then other commits, open() and load() are INVALID_STATE. commit_wait()
   // runs check() as the others run request(); timeout_ms, and what it returns: BackgroundCommit::wait().
   void commit_begin(int64_t step, core::FunctionRef<Request()> request);
+  bool commit_delta_begin(int64_t step, core::FunctionRef<Request()> request);
   bool commit_wait(int64_t timeout_ms, core::FunctionRef<void()> check);
   void open(int64_t step);
   void load(core::FunctionRef<Request()> request);
@@ -79,18 +85,36 @@ class Session {
     std::vector<MarkedTables> marked;
   };
 
+  enum class Kind : uint8_t { kWhole, kDelta };
+  // What a commit writes.
+  struct Prepared {
+    Request own;
+    Contents contents;
+    std::vector<MarkedTables> marked;  // where changes are noted: for those behind the contents
+
+    bool is_delta() const { return contents.base.has_value(); }
+  };
+
+  // Collective. name: of the call.
+  Prepared prepare(const Group& group, const char* name, int64_t step, Kind kind,
+                   core::FunctionRef<Request()> request);
+  Contents changes_to_save(const Gathering& gathering) const;
+  bool commit_now(const char* name, int64_t step, Kind kind, core::FunctionRef<Request()> request);
+  bool begin_commit(const char* name, int64_t step, Kind kind,
+                    core::FunctionRef<Request()> request);
   void give_up_begun() noexcept;
   void require_none_begun(const char* call) const;
   bool can_be_delta(const Gathering& gathering) const;
   // Behind a commit: the marks were made when its contents were gathered. None where nobody commits deltas.
   void note_since(std::vector<MarkedTables> marked);
-  void require_room(const Group& group, uint64_t bytes);
+  // Behind a strict load: what was loaded is as committed, where it is the newest of a run with deltas.
+  void note_loaded(const Gathering& gathering, const Contents& loaded) noexcept;
+  void require_room(const Group& group, const char* name, uint64_t bytes);
 
   comm::Communicator& communicator_;  // outlives this
   GroupChannels channels_;
   std::string root_;
-  int64_t keep_ = 0;
-  int64_t most_deltas_ = 0;
+  const SessionOptions options_;
   HostTensors tensors_;
   UsedNames names_;
   Lineage lineage_;

@@ -46,40 +46,54 @@ std::string directory_of_step(const std::string& root, const Listing& listing, i
   return found->name.empty() ? root : join_path(root, found->name);
 }
 
-}  // namespace
-
-Listing list_checkpoints(const std::string& root, Environment& environment) {
+// Of the directories whose names are taken, and of the newest.
+template <class Takes>
+Listing list_some(const std::string& root, Environment& environment, Takes takes) {
   Listing listing;
   if (const auto own = try_manifest(root, environment)) {
     listing.entries.push_back(entry_of("", *own));
     listing.has_latest = true;
     return listing;
   }
-  for (const std::string& name : environment.list(root)) {
-    if (!is_step_name(name)) continue;
+  const auto add = [&](const std::string& name) {
     if (const auto manifest = try_manifest(join_path(root, name), environment)) {
       listing.entries.push_back(entry_of(name, *manifest));
     }
+  };
+  for (const std::string& name : environment.list(root)) {
+    if (is_step_name(name) && takes(name)) add(name);
   }
-  std::sort(listing.entries.begin(), listing.entries.end(), [](const Entry& a, const Entry& b) {
-    return std::tie(a.commit, a.name) < std::tie(b.commit, b.name);
-  });
   try {
     listing.latest = read_latest(root, environment);
   } catch (const core::Error& error) {
     if (error.status() != SHARDREC_CORRUPT_DATA) throw;  // a damaged one names none
   }
+  if (!listing.latest.empty() && !takes(listing.latest)) add(listing.latest);
+  std::sort(listing.entries.begin(), listing.entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.commit, a.name) < std::tie(b.commit, b.name);
+  });
   listing.has_latest =
       std::any_of(listing.entries.begin(), listing.entries.end(),
                   [&](const Entry& entry) { return entry.name == listing.latest; });
   return listing;
 }
 
+}  // namespace
+
+Listing list_checkpoints(const std::string& root, Environment& environment) {
+  return list_some(root, environment, [](const std::string&) { return true; });
+}
+
 std::string find_step(const std::string& root, int64_t step, Environment& environment) {
   if (root.empty()) fail(SHARDREC_INVALID_ARGUMENT, "the directory of checkpoints has no name");
   if (step < 0) return directory_of_newest(root, environment);
+  // Other directories have other steps: their manifests are not read.
+  const std::string named = step_name(step);
+  const auto is_of_step = [&](const std::string& name) {
+    return name == named || name.starts_with(named + ".");
+  };
   const Listing listing =
-      environment.exists(root) ? list_checkpoints(root, environment) : Listing{};
+      environment.exists(root) ? list_some(root, environment, is_of_step) : Listing{};
   return directory_of_step(root, listing, step, environment);
 }
 
@@ -98,8 +112,13 @@ Opened open_step(const Group& group, const std::string& root, int64_t step, Line
   directory = share_text(group, operation, directory);
   Opened opened = open(group, directory, environment);
   const int64_t known = std::max(opened.manifest.commit, newest_of(listing, opened.manifest.run));
+  const bool deltas = std::ranges::any_of(listing.entries, [&](const Entry& entry) {
+    return entry.run == opened.manifest.run && entry.base != 0;
+  });
+  const std::string shared = share_text(group, operation, sentence(deltas ? "d" : "w", known));
   lineage = {.run = opened.manifest.run,
-             .commit = std::stoll(share_text(group, operation, std::to_string(known)))};
+             .commit = std::stoll(shared.substr(1)),
+             .has_deltas = shared.front() == 'd'};
   return opened;
 }
 

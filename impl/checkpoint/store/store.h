@@ -34,7 +34,8 @@ struct Entry {
   int64_t commit = 0;
   int64_t bytes = 0;
   std::string run;
-  int64_t base = 0;  // of a delta: the commit that it is a change of; 0: it is whole
+  int64_t base = 0;    // of a delta: the commit that it is a change of; 0: it is whole
+  bool states = true;  // does it have the states of optimizers?
 };
 
 struct Listing {
@@ -56,6 +57,7 @@ std::string find_step(const std::string& root, int64_t step,
 struct Lineage {
   std::string run;     // "" before the first open or commit
   int64_t commit = 0;  // number of the newest of the run that was there at the last open or commit
+  bool has_deltas = false;  // were there any of the run at the last open?
   // The last commit of this job, as a delta names it; its checksum on rank 0, and the number of deltas in its chain.
   ManifestBase made = {.deltas = 0};
 };

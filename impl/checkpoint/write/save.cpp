@@ -221,6 +221,7 @@ std::string SaveInParts::write(const Contents& contents, Control* control) {
   own.step = as_.step;
   own.ranks = ranks_;
   own.base = as_.base;
+  own.states = contents.states;
   if (!own.files.empty()) {
     const std::string path = join_path(as_.directory, name);
     if (!environment_.exists(as_.directory)) {

@@ -1,6 +1,7 @@
 #include "embedding/tables/snapshot.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -15,46 +16,80 @@ constexpr size_t kBytesAtOnce = size_t{256} << 10;
 
 size_t bitmap_words(int64_t rows) { return static_cast<size_t>((rows + 63) / 64); }
 
+bool is_read(const StoredPiece& piece, const SnapshotOf& of) {
+  return of.states || piece.part == SHARDREC_TABLE_WEIGHTS;
+}
+
+// Of the piece, those that are read.
+int64_t rows_of(const StoredPiece& piece, const SnapshotOf& of) {
+  return of.listed.empty() ? piece.cells.rows : compute::count_row_bits(of.listed[piece.shard]);
+}
+
+// Behind the last row whose bit is set.
+int64_t end_of_listed(std::span<const compute::RowWord> bits) {
+  for (size_t w = bits.size(); w-- > 0;) {
+    if (bits[w] != 0) {
+      return static_cast<int64_t>(w) * compute::kRowsOfAWord + std::bit_width(bits[w]);
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 Snapshot::Snapshot(const Layout& layout, std::span<Shard> shards, compute::Backend& backend,
-                   compute::BookedBytes booked, bool none)
+                   compute::BookedBytes booked, const SnapshotOf& of)
     : backend_(&backend),
       copied_whole_(!backend.host_reaches_memory()),
       room_(std::move(booked)),
       shards_(shards.size()) {
-  if (none) return;
-  for (const StoredPiece& stored : stored_pieces(layout, shards, PieceUse::kSave)) {
-    pieces_.push_back({.stored = stored, .row_bytes = stored.row_bytes(), .copy = nullptr});
-  }
+  if (of.none) return;
+  list_pieces(layout, shards, of);
   if (copied_whole_) {
-    copy_all(backend);
+    of.listed.empty() ? copy_all(backend) : copy_listed(backend, of);
     return;
   }
   for (size_t s = 0; s < shards.size(); ++s) {
-    shards_[s].rows = shards[s].rows();
+    ShardState& shard = shards_[s];
+    for (SheetState& sheet : shard.sheets) {
+      if (sheet.unread == 0) sheet.passed = shard.rows;  // others write it down
+    }
+    if (shard.passed() == shard.rows) continue;
+    if (of.listed.empty()) {
+      shard.copied.resize(bitmap_words(shard.rows));
+      continue;
+    }
+    shard.copied.assign(bitmap_words(shards[s].rows()), ~uint64_t{0});
+    for (size_t w = 0; w < of.listed[s].size(); ++w) {
+      shard.copied[w / 2] &= ~(uint64_t{of.listed[s][w]} << (w % 2 * compute::kRowsOfAWord));
+    }
+  }
+}
+
+void Snapshot::list_pieces(const Layout& layout, std::span<Shard> shards, const SnapshotOf& of) {
+  for (const StoredPiece& stored : stored_pieces(layout, shards, PieceUse::kSave)) {
+    if (!is_read(stored, of)) continue;
+    pieces_.push_back({.stored = stored, .row_bytes = stored.row_bytes(), .copy = nullptr});
+  }
+  if (copied_whole_) return;
+  for (size_t s = 0; s < shards.size(); ++s) {
+    shards_[s].rows = of.listed.empty() ? shards[s].rows() : end_of_listed(of.listed[s]);
     for (const Sheet& sheet : shards[s].sheets()) shards_[s].sheets.push_back({.sheet = sheet});
   }
   for (const Piece& piece : pieces_) {
     ++shards_[piece.stored.shard].sheets[piece.stored.sheet].unread;
   }
-  for (ShardState& shard : shards_) {
-    for (SheetState& sheet : shard.sheets) {
-      if (sheet.unread == 0) sheet.passed = shard.rows;  // others write it down
-    }
-    if (shard.passed() < shard.rows) shard.copied.resize(bitmap_words(shard.rows));
-  }
 }
 
 uint64_t Snapshot::bytes_to_make(const Layout& layout, std::span<Shard> shards,
-                                 compute::Backend& backend) {
+                                 compute::Backend& backend, const SnapshotOf& of) {
   uint64_t bytes = 0;
   if (backend.host_reaches_memory()) {
     for (const Shard& shard : shards) bytes += bitmap_words(shard.rows()) * sizeof(uint64_t);
     return bytes;
   }
   for (const StoredPiece& piece : stored_pieces(layout, shards, PieceUse::kSave)) {
-    bytes += static_cast<uint64_t>(piece.cells.rows) * piece.row_bytes();
+    if (is_read(piece, of)) bytes += static_cast<uint64_t>(rows_of(piece, of)) * piece.row_bytes();
   }
   return bytes;
 }
@@ -71,6 +106,31 @@ void Snapshot::copy_all(compute::Backend& backend) {
           .to = {piece.copy->data + static_cast<size_t>(first) * piece.row_bytes, stored.element,
                  width},
           .rows = std::min(most, stored.cells.rows - first),
+          .width = stored.row_width()};
+      backend.transfer().copy_to_host({&transfer, 1});
+    }
+  }
+}
+
+void Snapshot::copy_listed(compute::Backend& backend, const SnapshotOf& of) {
+  std::vector<int64_t> rows;
+  for (Piece& piece : pieces_) {
+    const StoredPiece& stored = piece.stored;
+    const auto bits = of.listed[stored.shard];
+    rows.resize(static_cast<size_t>(rows_of(stored, of)));
+    if (rows.empty()) continue;
+    compute::list_row_bits(bits, 0, rows);
+    piece.copy = room_.allocate(rows.size() * piece.row_bytes);
+    const auto width = static_cast<size_t>(stored.row_width());
+    // The numbers of rows travel, too.
+    const auto most =
+        static_cast<size_t>(compute::rows_at_once(std::max(piece.row_bytes, sizeof(int64_t))));
+    for (size_t first = 0; first < rows.size(); first += most) {
+      const auto some = std::span(rows).subspan(first, std::min(most, rows.size() - first));
+      const compute::RowTransfer transfer{
+          .from = {stored.data, stored.element, stored.stride, some.data()},
+          .to = {piece.copy->data + first * piece.row_bytes, stored.element, width},
+          .rows = std::ssize(some),
           .width = stored.row_width()};
       backend.transfer().copy_to_host({&transfer, 1});
     }
@@ -108,6 +168,45 @@ void Snapshot::read(size_t piece, int64_t first, int64_t rows, std::byte* to) {
     }
     room_.make_ready();
     to += static_cast<size_t>(some) * own.row_bytes;
+  }
+}
+
+void Snapshot::read_listed(size_t piece, std::span<const int64_t> rows, std::byte* to) {
+  Piece& own = pieces_[piece];
+  const auto most = static_cast<size_t>(compute::rows_at_once(own.row_bytes, kBytesAtOnce));
+  for (size_t first = 0; first < rows.size(); first += most) {
+    const auto some = rows.subspan(first, std::min(most, rows.size() - first));
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_) throw core::Error(*failure_);
+      read_some_listed(own, some, to);
+      pass(own, some.back() + 1);
+    }
+    room_.make_ready();
+    to += some.size() * own.row_bytes;
+  }
+}
+
+void Snapshot::read_some_listed(Piece& piece, std::span<const int64_t> rows, std::byte* to) const {
+  const size_t bytes = piece.row_bytes;
+  if (copied_whole_) {
+    std::memcpy(to, piece.copy->data + piece.rows_read * bytes, rows.size() * bytes);
+    piece.rows_read += rows.size();
+    return;
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::memcpy(to + i * bytes, piece.stored.at_row(rows[i]), bytes);
+  }
+  const StoredPiece& stored = piece.stored;
+  const SheetState& state = shards_[stored.shard].sheets[stored.sheet];
+  const auto offset = static_cast<size_t>(stored.data - state.sheet.data);
+  for (const Copies& copies : state.copies) {
+    auto row = std::ranges::lower_bound(copies.rows, rows.front());
+    for (size_t i = 0; row != copies.rows.end() && *row <= rows.back(); ++row) {
+      while (rows[i] < *row) ++i;  // all copies are of listed rows
+      const auto at = static_cast<size_t>(row - copies.rows.begin());
+      std::memcpy(to + i * bytes, copies.data + offset + at * state.sheet.row_bytes(), bytes);
+    }
   }
 }
 

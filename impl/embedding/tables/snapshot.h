@@ -21,6 +21,7 @@
 #include "compute/backend.h"
 #include "compute/booked_memory.h"
 #include "compute/buffer.h"
+#include "compute/row_bits.h"
 #include "core/error.h"
 #include "embedding/tables/copy_room.h"
 #include "embedding/tables/layout.h"
@@ -29,23 +30,33 @@
 
 namespace shardrec::embedding {
 
+// What a snapshot has of a rank's tables.
+struct SnapshotOf {
+  bool none = false;   // nothing: others write them down
+  bool states = true;  // of the optimizers; else weights alone
+  // By shard: the rows whose bits are set, alone. Empty: all rows.
+  std::vector<std::span<const compute::RowWord>> listed = {};
+};
+
 class Snapshot {
  public:
-  // Of what stored_pieces() has for kSave; none: of nothing. The shards outlive end().
+  // Of what stored_pieces() has for kSave, as far as `of` says. The shards, and the bits of rows, outlive end().
   // Copies are counted in `booked`. Throws OUT_OF_MEMORY.
   Snapshot(const Layout& layout, std::span<Shard> shards, compute::Backend& backend,
-           compute::BookedBytes booked, bool none);
+           compute::BookedBytes booked, const SnapshotOf& of = {});
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
   // Bytes of the host's memory that the making of one takes.
   static uint64_t bytes_to_make(const Layout& layout, std::span<Shard> shards,
-                                compute::Backend& backend);
+                                compute::Backend& backend, const SnapshotOf& of = {});
 
   // Rows [first, first + rows) of the piece of that number, as they were, one behind the other. Pieces are
   // read in their order, each from its first row to its last, once. Throws OUT_OF_MEMORY where a copy could
   // not be had, CANCELLED after stop() and end().
   void read(size_t piece, int64_t first, int64_t rows, std::byte* to);
+  // The same of a snapshot of listed rows: some of them, ascending, counted from the piece's first; all in their order.
+  void read_listed(size_t piece, std::span<const int64_t> rows, std::byte* to);
 
   // Nobody reads any more: frees the copies, and makes no more. end(): and there is no snapshot any more.
   void stop() noexcept;
@@ -68,9 +79,9 @@ class Snapshot {
     CopyRoom::Share room;  // theirs
   };
   struct ShardState {
-    int64_t rows = 0;
+    int64_t rows = 0;  // up to the last one that is read
     std::vector<SheetState> sheets;
-    std::vector<uint64_t> copied;            // a bit per row
+    std::vector<uint64_t> copied;            // a bit per row: it was copied, or is not read
     std::vector<std::vector<int64_t>> kept;  // rows that were copied at once
 
     // No sheet needs rows below.
@@ -80,10 +91,14 @@ class Snapshot {
     StoredPiece stored;
     size_t row_bytes = 0;
     CopyRoom::Block copy;  // where the host does not reach the tables
+    size_t rows_read = 0;  // of the copy of listed rows
   };
 
+  void list_pieces(const Layout& layout, std::span<Shard> shards, const SnapshotOf& of);
   void copy_all(compute::Backend& backend);
+  void copy_listed(compute::Backend& backend, const SnapshotOf& of);
   void read_some(const Piece& piece, int64_t first, int64_t rows, std::byte* to) const;
+  void read_some_listed(Piece& piece, std::span<const int64_t> rows, std::byte* to) const;
   void pass(const Piece& piece, int64_t end);
   // Before rows of a shard change; mutex_ is held.
   void keep(size_t shard, std::span<const int64_t> rows) noexcept;

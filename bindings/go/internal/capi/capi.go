@@ -295,10 +295,10 @@ typedef long long swig_type_257;
 typedef _gostring_ swig_type_258;
 typedef long long swig_type_259;
 typedef _gostring_ swig_type_260;
-typedef _gostring_ swig_type_261;
-typedef long long swig_type_262;
+typedef long long swig_type_261;
+typedef _gostring_ swig_type_262;
 typedef _gostring_ swig_type_263;
-typedef _gostring_ swig_type_264;
+typedef long long swig_type_264;
 typedef _gostring_ swig_type_265;
 typedef _gostring_ swig_type_266;
 typedef _gostring_ swig_type_267;
@@ -308,75 +308,77 @@ typedef _gostring_ swig_type_270;
 typedef _gostring_ swig_type_271;
 typedef _gostring_ swig_type_272;
 typedef _gostring_ swig_type_273;
-typedef _goslice_ swig_type_274;
+typedef _gostring_ swig_type_274;
 typedef _gostring_ swig_type_275;
-typedef _gostring_ swig_type_276;
+typedef _goslice_ swig_type_276;
 typedef _gostring_ swig_type_277;
 typedef _gostring_ swig_type_278;
 typedef _gostring_ swig_type_279;
 typedef _gostring_ swig_type_280;
-typedef long long swig_type_281;
+typedef _gostring_ swig_type_281;
 typedef _gostring_ swig_type_282;
 typedef long long swig_type_283;
 typedef _gostring_ swig_type_284;
-typedef _gostring_ swig_type_285;
+typedef long long swig_type_285;
 typedef _gostring_ swig_type_286;
-typedef _goslice_ swig_type_287;
-typedef _goslice_ swig_type_288;
-typedef _gostring_ swig_type_289;
-typedef _gostring_ swig_type_290;
+typedef _gostring_ swig_type_287;
+typedef _gostring_ swig_type_288;
+typedef _goslice_ swig_type_289;
+typedef _goslice_ swig_type_290;
 typedef _gostring_ swig_type_291;
 typedef _gostring_ swig_type_292;
 typedef _gostring_ swig_type_293;
-typedef long long swig_type_294;
+typedef _gostring_ swig_type_294;
 typedef _gostring_ swig_type_295;
-typedef _gostring_ swig_type_296;
+typedef long long swig_type_296;
 typedef _gostring_ swig_type_297;
 typedef _gostring_ swig_type_298;
 typedef _gostring_ swig_type_299;
 typedef _gostring_ swig_type_300;
 typedef _gostring_ swig_type_301;
 typedef _gostring_ swig_type_302;
-typedef long long swig_type_303;
-typedef long long swig_type_304;
+typedef _gostring_ swig_type_303;
+typedef _gostring_ swig_type_304;
 typedef long long swig_type_305;
 typedef long long swig_type_306;
-typedef _gostring_ swig_type_307;
-typedef _gostring_ swig_type_308;
-typedef long long swig_type_309;
-typedef _goslice_ swig_type_310;
-typedef _goslice_ swig_type_311;
+typedef long long swig_type_307;
+typedef long long swig_type_308;
+typedef _gostring_ swig_type_309;
+typedef _gostring_ swig_type_310;
+typedef long long swig_type_311;
 typedef _goslice_ swig_type_312;
 typedef _goslice_ swig_type_313;
 typedef _goslice_ swig_type_314;
 typedef _goslice_ swig_type_315;
-typedef _gostring_ swig_type_316;
-typedef long long swig_type_317;
-typedef long long swig_type_318;
-typedef _gostring_ swig_type_319;
-typedef _gostring_ swig_type_320;
+typedef _goslice_ swig_type_316;
+typedef _goslice_ swig_type_317;
+typedef _gostring_ swig_type_318;
+typedef long long swig_type_319;
+typedef long long swig_type_320;
 typedef _gostring_ swig_type_321;
 typedef _gostring_ swig_type_322;
 typedef _gostring_ swig_type_323;
 typedef _gostring_ swig_type_324;
-typedef long long swig_type_325;
-typedef _goslice_ swig_type_326;
-typedef _goslice_ swig_type_327;
+typedef _gostring_ swig_type_325;
+typedef _gostring_ swig_type_326;
+typedef long long swig_type_327;
 typedef _goslice_ swig_type_328;
 typedef _goslice_ swig_type_329;
 typedef _goslice_ swig_type_330;
 typedef _goslice_ swig_type_331;
 typedef _goslice_ swig_type_332;
-typedef _gostring_ swig_type_333;
-typedef long long swig_type_334;
-typedef _goslice_ swig_type_335;
-typedef _goslice_ swig_type_336;
+typedef _goslice_ swig_type_333;
+typedef _goslice_ swig_type_334;
+typedef _gostring_ swig_type_335;
+typedef long long swig_type_336;
 typedef _goslice_ swig_type_337;
 typedef _goslice_ swig_type_338;
 typedef _goslice_ swig_type_339;
 typedef _goslice_ swig_type_340;
 typedef _goslice_ swig_type_341;
 typedef _goslice_ swig_type_342;
+typedef _goslice_ swig_type_343;
+typedef _goslice_ swig_type_344;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -563,46 +565,47 @@ extern swig_type_251 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_
 extern swig_type_254 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_255 arg2, uintptr_t arg3);
 extern swig_type_256 _wrap_checkpoint_commit_delta_capi(uintptr_t arg1, swig_type_257 arg2, uintptr_t arg3, swig_voidp arg4);
 extern swig_type_258 _wrap_checkpoint_commit_begin_capi(uintptr_t arg1, swig_type_259 arg2, uintptr_t arg3);
-extern swig_type_260 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_261 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_262 arg2);
-extern swig_type_263 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_264 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_265 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_266 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_267 arg2, swig_voidp arg3);
-extern swig_type_268 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_269 arg2, swig_voidp arg3);
-extern swig_type_270 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_271 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_272 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_273 arg2, int arg3, swig_type_274 arg4);
-extern swig_type_275 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_276 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_277 _wrap_checkpoint_list_json_capi(swig_type_278 arg1, swig_voidp arg2);
-extern swig_type_279 _wrap_scorer_open_capi(swig_type_280 arg1, swig_type_281 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_260 _wrap_checkpoint_commit_delta_begin_capi(uintptr_t arg1, swig_type_261 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_262 _wrap_checkpoint_commit_wait_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_263 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_264 arg2);
+extern swig_type_265 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_266 _wrap_checkpoint_load_partial_capi(uintptr_t arg1, swig_type_267 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_268 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_269 arg2, swig_voidp arg3);
+extern swig_type_270 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_271 arg2, swig_voidp arg3);
+extern swig_type_272 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_273 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_274 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_275 arg2, int arg3, swig_type_276 arg4);
+extern swig_type_277 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_278 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_279 _wrap_checkpoint_list_json_capi(swig_type_280 arg1, swig_voidp arg2);
+extern swig_type_281 _wrap_scorer_open_capi(swig_type_282 arg1, swig_type_283 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_282 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_283 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_284 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_285 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_284 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_285 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_286 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_287 _wrap_metrics_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_286 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_287 arg2, swig_type_288 arg3);
-extern swig_type_289 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_290 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_291 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_292 _wrap_counters_text_capi(swig_voidp arg1);
-extern swig_type_293 _wrap_trace_start_capi(swig_type_294 arg1);
+extern swig_type_288 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_289 arg2, swig_type_290 arg3);
+extern swig_type_291 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_292 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_293 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_294 _wrap_counters_text_capi(swig_voidp arg1);
+extern swig_type_295 _wrap_trace_start_capi(swig_type_296 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_295 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_296 _wrap_probe_json_capi(swig_type_297 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_298 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_299 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_300 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_301 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
-extern swig_type_302 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_303 arg4, swig_type_304 arg5, swig_type_305 arg6, swig_type_306 arg7);
-extern swig_type_307 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_308 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_309 arg2, swig_type_310 arg3, swig_type_311 arg4, swig_type_312 arg5, swig_type_313 arg6, swig_type_314 arg7, swig_type_315 arg8);
-extern swig_type_316 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_317 arg4, swig_type_318 arg5, double arg6, double arg7);
-extern swig_type_319 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
-extern swig_type_320 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
-extern swig_type_321 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_322 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_323 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_324 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_325 arg3, swig_type_326 arg4, swig_type_327 arg5, swig_type_328 arg6, swig_type_329 arg7, swig_type_330 arg8, swig_type_331 arg9, swig_type_332 arg10, swig_voidp arg11);
-extern swig_type_333 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_334 arg2, swig_type_335 arg3, swig_type_336 arg4, swig_type_337 arg5, swig_type_338 arg6, swig_type_339 arg7, swig_type_340 arg8, swig_type_341 arg9, swig_type_342 arg10, swig_voidp arg11);
+extern swig_type_297 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_298 _wrap_probe_json_capi(swig_type_299 arg1, int arg2, int arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_300 _wrap_flat_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_301 _wrap_flat_model_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_302 _wrap_flat_model_table_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_303 _wrap_flat_model_feature_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_304 _wrap_flat_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_305 arg4, swig_type_306 arg5, swig_type_307 arg6, swig_type_308 arg7);
+extern swig_type_309 _wrap_flat_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_310 _wrap_flat_lookup_begin_capi(uintptr_t arg1, swig_type_311 arg2, swig_type_312 arg3, swig_type_313 arg4, swig_type_314 arg5, swig_type_315 arg6, swig_type_316 arg7, swig_type_317 arg8);
+extern swig_type_318 _wrap_flat_mlp_add_capi(uintptr_t arg1, int arg2, int arg3, swig_type_319 arg4, swig_type_320 arg5, double arg6, double arg7);
+extern swig_type_321 _wrap_flat_mlp_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10, swig_voidp arg11, swig_voidp arg12);
+extern swig_type_322 _wrap_flat_checkpoint_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8, swig_voidp arg9, swig_voidp arg10);
+extern swig_type_323 _wrap_flat_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_324 arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_325 _wrap_flat_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_326 _wrap_flat_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_327 arg3, swig_type_328 arg4, swig_type_329 arg5, swig_type_330 arg6, swig_type_331 arg7, swig_type_332 arg8, swig_type_333 arg9, swig_type_334 arg10, swig_voidp arg11);
+extern swig_type_335 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_336 arg2, swig_type_337 arg3, swig_type_338 arg4, swig_type_339 arg5, swig_type_340 arg6, swig_type_341 arg7, swig_type_342 arg8, swig_type_343 arg9, swig_type_344 arg10, swig_voidp arg11);
 #cgo noescape _wrap_capabilities_json_capi
 #cgo nocallback _wrap_capabilities_json_capi
 #cgo noescape _wrap_available_capi
@@ -755,6 +758,8 @@ extern swig_type_333 _wrap_flat_scorer_predict_capi(uintptr_t arg1, swig_type_33
 #cgo nocallback _wrap_checkpoint_create_capi
 #cgo noescape _wrap_checkpoint_commit_delta_capi
 #cgo nocallback _wrap_checkpoint_commit_delta_capi
+#cgo noescape _wrap_checkpoint_commit_delta_begin_capi
+#cgo nocallback _wrap_checkpoint_commit_delta_begin_capi
 #cgo noescape _wrap_checkpoint_commit_wait_capi
 #cgo nocallback _wrap_checkpoint_commit_wait_capi
 #cgo noescape _wrap_checkpoint_load_partial_capi
@@ -5411,6 +5416,39 @@ func Checkpoint_commit_begin(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret 
 	return swig_r_1
 }
 
+func Checkpoint_commit_delta_begin(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int32) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_checkpoint_commit_delta_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Checkpoint_commit_wait(arg1 *Handle, arg2 int32, arg3 *int32) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -5446,7 +5484,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_262(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_264(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -5516,7 +5554,7 @@ func Checkpoint_load_partial(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *stri
 
 	var _swig_i_3 *unsafe.Pointer
 	_swig_i_3 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_265)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_load_partial_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_267)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5549,7 +5587,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_267)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_269)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5580,7 +5618,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_269)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -5621,7 +5659,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5660,7 +5698,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5740,7 +5778,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_278)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_280)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -5782,7 +5820,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_280)(unsafe.Pointer(&_swig_i_0)), C.swig_type_281(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_282)(unsafe.Pointer(&_swig_i_0)), C.swig_type_283(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -5823,7 +5861,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_283(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_285(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5916,7 +5954,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -6009,7 +6047,7 @@ func Counters_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_294(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_296(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -6055,7 +6093,7 @@ func Probe_json(arg1 string, arg2 int32, arg3 int32, arg4 *Handle, arg5 *string)
 
 	var _swig_i_4 *unsafe.Pointer
 	_swig_i_4 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_297)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_probe_json_capi(*(*C.swig_type_299)(unsafe.Pointer(&_swig_i_0)), C.int(_swig_i_1), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg4)
 	*arg5 = takeText(*_swig_i_4)
@@ -6194,7 +6232,7 @@ func Flat_plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 in
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_303(_swig_i_3), C.swig_type_304(_swig_i_4), C.swig_type_305(_swig_i_5), C.swig_type_306(_swig_i_6))
+	swig_r_p := C._wrap_flat_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_305(_swig_i_3), C.swig_type_306(_swig_i_4), C.swig_type_307(_swig_i_5), C.swig_type_308(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -6286,7 +6324,7 @@ func Flat_lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 
 	}
 	_swig_i_7 = *(*[]struct{})(unsafe.Pointer(&arg8))
 
-	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_309(_swig_i_1), *(*C.swig_type_310)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_311)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_312)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_313)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_314)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_315)(unsafe.Pointer(&_swig_i_7)))
+	swig_r_p := C._wrap_flat_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_311(_swig_i_1), *(*C.swig_type_312)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_313)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_314)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_315)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_316)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_317)(unsafe.Pointer(&_swig_i_7)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -6336,7 +6374,7 @@ func Flat_mlp_add(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_317(_swig_i_3), C.swig_type_318(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
+	swig_r_p := C._wrap_flat_mlp_add_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_319(_swig_i_3), C.swig_type_320(_swig_i_4), C.double(_swig_i_5), C.double(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -6426,7 +6464,7 @@ func Flat_checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *in
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_322)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_flat_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_324)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -6524,7 +6562,7 @@ func Flat_scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_325(_swig_i_2), *(*C.swig_type_326)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_327)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_328)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_329)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_330)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_331)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_332)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_327(_swig_i_2), *(*C.swig_type_328)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_329)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_330)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_331)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_332)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_333)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_334)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -6630,7 +6668,7 @@ func Flat_scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg
 	_swig_i_9 = *(*[]struct{})(unsafe.Pointer(&arg10))
 
 	_swig_i_10 := arg11
-	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_334(_swig_i_1), *(*C.swig_type_335)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_336)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_337)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_338)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_339)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_340)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_341)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_342)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
+	swig_r_p := C._wrap_flat_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_336(_swig_i_1), *(*C.swig_type_337)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_338)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_339)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_340)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_341)(unsafe.Pointer(&_swig_i_6)), *(*C.swig_type_342)(unsafe.Pointer(&_swig_i_7)), *(*C.swig_type_343)(unsafe.Pointer(&_swig_i_8)), *(*C.swig_type_344)(unsafe.Pointer(&_swig_i_9)), C.swig_voidp(_swig_i_10))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)

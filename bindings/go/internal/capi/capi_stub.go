@@ -372,6 +372,8 @@ func Checkpoint_commit_delta(*Handle, int64, *Handle, *int32) error { return mis
 
 func Checkpoint_commit_begin(*Handle, int64, *Handle) error { return missing() }
 
+func Checkpoint_commit_delta_begin(*Handle, int64, *Handle, *int32) error { return missing() }
+
 func Checkpoint_commit_wait(*Handle, int32, *int32) error { return missing() }
 
 func Checkpoint_open(*Handle, int64) error { return missing() }

@@ -5032,6 +5032,34 @@ _gostring_ _wrap_checkpoint_commit_begin_capi(shardrec_checkpoint *_swig_go_0, l
 }
 
 
+_gostring_ _wrap_checkpoint_commit_delta_begin_capi(shardrec_checkpoint *_swig_go_0, long long _swig_go_1, shardrec_control *_swig_go_2, int *_swig_go_3) {
+  shardrec_checkpoint *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_control *arg3 = 0 ;
+  int32_t *arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (shardrec_control *)_swig_go_2;
+  arg4 = (int32_t *)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_checkpoint_commit_delta_begin(arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_checkpoint_commit_wait_capi(shardrec_checkpoint *_swig_go_0, int _swig_go_1, int *_swig_go_2) {
   shardrec_checkpoint *arg1 = 0 ;
   int32_t arg2 ;

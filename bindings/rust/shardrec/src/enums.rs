@@ -1606,6 +1606,10 @@ pub enum OptionKey {
     /// [`Checkpoint::commit_delta`](crate::Checkpoint::commit_delta) writes a whole one again, which those that stay (KEEP_LAST) no longer need;
     /// default 100. A load and the opening of a scorer read as many, an open and a commit their manifests. Since 0.2.
     MostDeltas,
+    /// `SHARDREC_OPTION_DELTA_STATES`: i64, 0 or 1; 0: [`Checkpoint::commit_delta`](crate::Checkpoint::commit_delta) and _delta_begin leave the
+    /// states of tables' optimizers out of deltas, for scorers; whole checkpoints have them. The same on all ranks;
+    /// default 1. Since 0.2.
+    DeltaStates,
     /// `SHARDREC_OPTION_SERVED_TABLES`: i64, shardrec_served_tables; default MEMORY.
     ServedTables,
     /// `SHARDREC_OPTION_SERVED_COLLECTION`: text, name of a collection in the checkpoint; empty (default): the only
@@ -1724,6 +1728,7 @@ impl OptionKey {
             OptionKey::SilenceSeconds => sys::SHARDREC_OPTION_SILENCE_SECONDS,
             OptionKey::KeepLast => sys::SHARDREC_OPTION_KEEP_LAST,
             OptionKey::MostDeltas => sys::SHARDREC_OPTION_MOST_DELTAS,
+            OptionKey::DeltaStates => sys::SHARDREC_OPTION_DELTA_STATES,
             OptionKey::ServedTables => sys::SHARDREC_OPTION_SERVED_TABLES,
             OptionKey::ServedCollection => sys::SHARDREC_OPTION_SERVED_COLLECTION,
             OptionKey::BottomLayers => sys::SHARDREC_OPTION_BOTTOM_LAYERS,
@@ -1816,6 +1821,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_SILENCE_SECONDS => Some(OptionKey::SilenceSeconds),
             sys::SHARDREC_OPTION_KEEP_LAST => Some(OptionKey::KeepLast),
             sys::SHARDREC_OPTION_MOST_DELTAS => Some(OptionKey::MostDeltas),
+            sys::SHARDREC_OPTION_DELTA_STATES => Some(OptionKey::DeltaStates),
             sys::SHARDREC_OPTION_SERVED_TABLES => Some(OptionKey::ServedTables),
             sys::SHARDREC_OPTION_SERVED_COLLECTION => Some(OptionKey::ServedCollection),
             sys::SHARDREC_OPTION_BOTTOM_LAYERS => Some(OptionKey::BottomLayers),

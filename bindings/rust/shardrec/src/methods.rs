@@ -121,6 +121,7 @@ pub fn bce_with_logits(stack: Option<&Mlp>, logits: View<'_>, labels: View<'_>, 
 /// "checkpoints\[\].bytes"         integer: of its files
 /// "checkpoints\[\].commit"        integer: number of the commit in its run
 /// "checkpoints\[\].base"          optional integer: of a delta, the commit that it is a change of
+/// "checkpoints\[\].states"        boolean: false of a delta that leaves optimizers' states out (DELTA_STATES)
 /// Reads manifests only; what is no checkpoint is left out.
 /// Any thread. Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
 pub fn checkpoint_list_json(directory: &str) -> Result<String> {
@@ -1867,7 +1868,8 @@ impl Checkpoint {
     /// Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
     /// comm: the ranks that commit, open and load together; for collections on a mesh the communicator
     /// that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
-    /// options: kind CHECKPOINT (KEEP_LAST, MOST_DELTAS) or None. It keeps what it needs of comm.
+    /// options: kind CHECKPOINT (KEEP_LAST, MOST_DELTAS, DELTA_STATES) or None. It keeps what it
+    /// needs of comm.
     /// Not collective, but all ranks of comm create their handles on it in the same order.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(comm: &Comm, directory: &str, options: Option<&CheckpointOptions>) -> Result<Checkpoint> {
@@ -1949,16 +1951,22 @@ impl Checkpoint {
     /// handle ([`Collection::mark`](crate::Collection::mark) says what has); layers, DDP parameters and tensors whole. It is a checkpoint as any
     /// other: it becomes the newest at once, on all ranks, or is not there; open, load, verify and scorers take it, and read
     /// the whole checkpoint that it is a change of, and all deltas in between, with their checksums. KEEP_LAST leaves
-    /// those where a checkpoint that stays is a change of them. States are in all deltas, also in those that are made for
-    /// scorers, which do not read them.
+    /// those where a checkpoint that stays is a change of them. With DELTA_STATES 0 a delta is for scorers, which read no
+    /// states: it leaves them out, and is so much smaller. A training does not go on from it, but from the whole checkpoint
+    /// behind it: [`Checkpoint::load`](crate::Checkpoint::load) refuses it where an optimizer has states, unless
+    /// [`Checkpoint::load_partial`](crate::Checkpoint::load_partial) is told otherwise. Layers and DDP parameters keep their states in all deltas.
     /// The commit is whole where this handle does not know the changes: in the first call of this function, in the first one
     /// behind open or a load, where other collections have been added since, and behind MOST_DELTAS deltas; commit and
-    /// commit_begin write a whole one, which later deltas are changes of. From the first call on, until the handle is
-    /// destroyed, a mark of each collection notes the changes (memory: [`Collection::mark`](crate::Collection::mark)); a load releases it, and
-    /// the next commit of any kind makes one again. Temporary memory: another mark of each collection, and about 14 MiB.
+    /// commit_begin write a whole one, which later deltas are changes of. One load is as a commit, so that the next delta is
+    /// a change of what was loaded: [`Checkpoint::load`](crate::Checkpoint::load) of the newest checkpoint of a run that has deltas in the
+    /// directory, under any plan and number of ranks, where the collections that were added are those of the checkpoint,
+    /// with the same tables and ROW_STATISTICS in the same order. From the first call or such a load on, until the handle
+    /// is destroyed, a mark of each collection notes the changes (memory: [`Collection::mark`](crate::Collection::mark)); another load releases
+    /// it, and the next commit of any kind makes one again. Temporary memory: another mark of each collection, and about
+    /// 14 MiB.
     /// out_delta: 1 where changes alone were written, else 0; the same on all ranks. All else, and errors: as
     /// [`Checkpoint::commit`](crate::Checkpoint::commit); also NOT_FOUND (the last commit is not in the directory any more: commit writes a whole
-    /// one). Since 0.2.
+    /// one), DISAGREEMENT (DELTA_STATES). Since 0.2.
     pub fn commit_delta(&mut self, step: i64, control: Option<&Control>) -> Result<bool> {
         let mut out_delta = 0i32;
         check(unsafe { sys::shardrec_checkpoint_commit_delta(self.0, step, control.map_or(std::ptr::null_mut(), |control| control.0), &mut out_delta) })?;
@@ -1972,8 +1980,8 @@ impl Checkpoint {
     /// takes somewhat longer meanwhile. Tables on a device are copied to the host's memory here.
     /// Until the commit is over, all that was added may be used, changed and destroyed (steps, writing of rows,
     /// sync of replicas, learning rates, step numbers), and names may be added and set for later commits; but
-    /// INVALID_STATE are commit, commit_begin, open, load and load_partial of this handle, and, by other handles
-    /// too, loads and commit_begin of its collections. Destroying the checkpoint handle gives the commit up: what
+    /// INVALID_STATE are other commits, open, load and load_partial of this handle, and, by other handles too, loads and
+    /// commits in the background of its collections. Destroying the checkpoint handle gives the commit up: what
     /// was written is removed, without waiting for it; until that is done other commits to the directory are
     /// INVALID_STATE.
     /// step, and what must be so: as [`Checkpoint::commit`](crate::Checkpoint::commit). control: None allowed; counts this rank's
@@ -1984,6 +1992,21 @@ impl Checkpoint {
     /// Errors: as [`Checkpoint::commit`](crate::Checkpoint::commit). Since 0.2.
     pub fn commit_begin(&mut self, step: i64, control: Option<&Control>) -> Result<()> {
         check(unsafe { sys::shardrec_checkpoint_commit_begin(self.0, step, control.map_or(std::ptr::null_mut(), |control| control.0)) })
+    }
+
+    /// Begins a delta that is written so: [`Checkpoint::commit_delta`](crate::Checkpoint::commit_delta), in the way of [`Checkpoint::commit_begin`](crate::Checkpoint::commit_begin);
+    /// [`Checkpoint::commit_wait`](crate::Checkpoint::commit_wait) ends it. The files have the bytes that commit_delta would have written in place of
+    /// this call, and the commit is whole where that would be. Of tables only the rows that the delta has are copied: on the
+    /// host those that change before they are written, on a device all of them, here. What changes behind this call is in
+    /// the next delta; where the commit fails or is given up, the next one has the changes of both.
+    /// out_delta: as of [`Checkpoint::commit_delta`](crate::Checkpoint::commit_delta), known here already. Temporary memory: as
+    /// [`Checkpoint::commit_begin`](crate::Checkpoint::commit_begin), of the rows of the delta, and as [`Checkpoint::commit_delta`](crate::Checkpoint::commit_delta).
+    /// Collective, blocking (setup deadline) until the copies are made. After an error no commit is under way.
+    /// Errors: as [`Checkpoint::commit_delta`](crate::Checkpoint::commit_delta). Since 0.2.
+    pub fn commit_delta_begin(&mut self, step: i64, control: Option<&Control>) -> Result<bool> {
+        let mut out_delta = 0i32;
+        check(unsafe { sys::shardrec_checkpoint_commit_delta_begin(self.0, step, control.map_or(std::ptr::null_mut(), |control| control.0), &mut out_delta) })?;
+        Ok(out_delta != 0)
     }
 
     /// Waits for the end of a commit that was begun, and makes it the newest checkpoint. timeout_ms: how long
@@ -2055,9 +2078,11 @@ impl Checkpoint {
     ///                         fewer, and is filled by the first rows of the checkpoint; "any": both
     /// "dtype"                 "same"; "convert": weights become the table's dtype, rounded to nearest, ties to
     ///                         even; finite numbers beyond float16's range become its largest ones
-    /// "state"                 "load"; "reset": the optimizer's states become 0, as in a new table; "keep": they
-    ///                         stay. With the latter two the optimizer may be another one, and learning rate
-    ///                         and frozen flag stay as they are
+    /// "state"                 "load"; "base": where the checkpoint is a delta without states (DELTA_STATES), those
+    ///                         of the newest checkpoint that it is a change of and that has them: older than the
+    ///                         weights; else as "load"; "reset": the optimizer's states become 0, as in a new table;
+    ///                         "keep": they stay. With the latter two the optimizer may be another one, and learning
+    ///                         rate and frozen flag stay as they are
     /// "step"                  "load"; "keep": the collection's count of updates stays as it is
     /// "collections"           array of: "name"; "from": its name in the checkpoint, where that is another one;
     ///                         "load": "all", "listed" (of its tables, those of the array "tables") or "none";
@@ -2085,7 +2110,8 @@ impl Checkpoint {
     /// "tables\[\].dtype", "tables\[\].from_dtype"                     text
     /// "tables\[\].saturated"          integer: numbers that were beyond float16's range, of a whole checkpoint and of each
     ///                               of its deltas that was read
-    /// "tables\[\].state"              text: "loaded", "reset", "kept"; "none": the optimizer has none
+    /// "tables\[\].state"              text: "loaded", "reset", "kept"; "base": loaded from an older checkpoint than the
+    ///                               weights; "none": the optimizer has none
     /// "layers\[\].name", "layers\[\].from"                            text
     /// "parameters\[\]"                as "layers\[\]": sets of DDP
     /// "missing\[\].kind", "missing\[\].name"                          text: "collection", "table", "layers" or
@@ -2151,6 +2177,7 @@ impl Checkpoint {
     /// "base.directory"              optional text: of a delta, the directory beside it that it is a change of
     /// "base.step", "base.commit"    optional integer: of that one
     /// "base.deltas"                 optional integer: how many deltas, this one included, follow the whole checkpoint
+    /// "base.states"                 optional boolean: has this delta the optimizers' states of the rows that it has?
     /// "collections\[\].name"          text
     /// "collections\[\].step"          integer: updates
     /// "collections\[\].tables\[\].name"                           text
@@ -2215,8 +2242,8 @@ impl Scorer {
     /// have returned, which this call waits for. Where it is a delta behind the one that is open, however many there are in
     /// between, only the rows that have changed since are read, and the dense half: calls read them beside the tables until
     /// none of them reads the checkpoint before, then they are written into the tables; memory and time are in
-    /// proportion to them, with half a byte per row of the tables that have changed, and the manifests of the chain. INT8 rows
-    /// are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
+    /// proportion to them, with half a byte per row of the tables that have changed, and the manifests of these deltas. INT8
+    /// rows are quantised anew where they have changed. The whole checkpoint and its deltas are read where tables that are MAPPED
     /// have changed, and where INT8 rows have changed in some columns only. Its tables must have the same names, dims, and
     /// features as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
     /// After an error the one before is served on. control: as [`Scorer::open`](crate::Scorer::open). out_step: the step that

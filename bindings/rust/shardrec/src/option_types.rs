@@ -1106,6 +1106,15 @@ impl CheckpointOptions {
         self.0.set(OptionKey::MostDeltas, Value::Integer(value));
         self
     }
+
+    /// DELTA_STATES: 0 or 1; 0: shardrec_checkpoint_commit_delta and _delta_begin leave the states of tables'
+    /// optimizers out of deltas, for scorers; whole checkpoints have them. The same on all ranks; default 1. Since
+    /// 0.2.
+    #[must_use]
+    pub fn delta_states(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::DeltaStates, Value::Integer(value.into()));
+        self
+    }
 }
 
 /// Options of a scorer. Unset ones have their defaults.

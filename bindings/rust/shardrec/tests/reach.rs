@@ -431,7 +431,7 @@ fn checkpoints() {
         let mut checkpoint = Checkpoint::new(
             comm,
             &folder.path("run"),
-            Some(&CheckpointOptions::new().keep_last(4).most_deltas(3)),
+            Some(&CheckpointOptions::new().keep_last(5).most_deltas(3).delta_states(false)),
         )?;
         checkpoint.add_collection("tables", &tables)?;
         checkpoint.add_mlp("layers", &mlp)?;
@@ -446,6 +446,9 @@ fn checkpoints() {
         assert!(checkpoint.commit_wait(-1)?);
         assert_eq!(kind(checkpoint.commit_wait(0)), Some(ErrorKind::InvalidState));
         assert!(!checkpoint.commit_delta(7, None)? && checkpoint.commit_delta(8, None)?);
+        assert!(checkpoint.commit_delta_begin(9, None)? && checkpoint.commit_wait(-1)?);
+        checkpoint.open(9)?;
+        assert!(checkpoint.contents_json()?.contains("\"states\": false"));
         ddp.set_parameter(0, &[9f32, 9.0])?;
         checkpoint.open(5)?;
         checkpoint.load(None)?;

@@ -219,6 +219,34 @@ fn a_scorer_answers_what_training_computes() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// A training publishes its changes; a scorer that follows answers with the bits of each of its steps.
+#[test]
+fn a_scorer_follows_a_training_by_its_deltas() {
+    let folder = std::env::temp_dir().join(format!("shardrec-follows-{}", std::process::id()));
+    let directory = folder.to_str().unwrap();
+    run(1, |comm: &Comm| -> Result<()> {
+        let mut trained = Trained::new(comm, directory)?;
+        assert!(!trained.checkpoint.commit_delta(0, None)?);
+        let scorer = Scorer::open(directory, -1, None, None)?;
+        for step in 1..13i64 {
+            let row: Vec<f32> = (0..DIM).map(|i| step as f32 / (2.0 + i as f32)).collect();
+            let row = View::matrix(&row, 1, DIM);
+            trained.tables.write_range(step as i32 % 2, TablePart::Weights, step, 1, Some(row))?;
+            trained.top.set_parameter(1, &[0.1 * step as f32])?;
+            let expected = trained.answers()?;
+            assert!(trained.checkpoint.commit_delta_begin(step, None)?);
+            assert!(trained.checkpoint.commit_wait(-1)?);
+            assert_eq!(scorer.refresh(-1, None)?, step);
+            for (thread, answer) in expected.iter().enumerate() {
+                assert_eq!(answer_of(&scorer, &batch_of(thread))?, (step, step, answer.clone()));
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn ids_are_hashed_as_one_by_one() {
     let ids = [0i64, 1, -1, i64::MAX, i64::MIN];

@@ -62,6 +62,12 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
   void commit_begin(int64_t step, const Control *control = nullptr) {
     check(shardrec_checkpoint_commit_begin(get(), step, detail::control(control)));
   }
+  // A delta that is written so. False: all is written.
+  bool commit_delta_begin(int64_t step, const Control *control = nullptr) {
+    int32_t delta = 0;
+    check(shardrec_checkpoint_commit_delta_begin(get(), step, detail::control(control), &delta));
+    return delta != 0;
+  }
   // False when files of some rank are not written after so many milliseconds; negative: waits for them.
   bool commit_wait(int32_t timeout_ms = -1) {
     int32_t done = 0;

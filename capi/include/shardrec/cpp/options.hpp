@@ -359,6 +359,7 @@ class CheckpointOptions : public detail::OptionsOf<CheckpointOptions, SHARDREC_O
  public:
   CheckpointOptions &keep_last(int64_t count) { return with(SHARDREC_OPTION_KEEP_LAST, count); }
   CheckpointOptions &most_deltas(int64_t count) { return with(SHARDREC_OPTION_MOST_DELTAS, count); }
+  CheckpointOptions &delta_states(bool on) { return with(SHARDREC_OPTION_DELTA_STATES, on); }
 };
 
 class ScorerOptions : public detail::OptionsOf<ScorerOptions, SHARDREC_OPTIONS_SCORER> {

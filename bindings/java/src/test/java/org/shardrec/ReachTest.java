@@ -28,6 +28,7 @@ public final class ReachTest {
       ShardRec.run(2, ReachTest::shardedParameters);
       ShardRec.run(2, ReachTest::checkpoints);
       scorers();
+      ShardRec.run(1, ReachTest::follows);
       ShardRec.run(2, ReachTest::metrics);
       processes();
     });
@@ -349,7 +350,7 @@ public final class ReachTest {
     FloatBuffer weight = floats(1, 2);
     try (Model model = model(); Plan plan = Plan.collective(comm, null, model, new PlanOptions().sharding(Sharding.ROW_WISE));
         EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null); Mlp mlp = new Mlp(2, null);
-        Ddp ddp = new Ddp(comm, null); Checkpoint checkpoint = new Checkpoint(comm, root, new CheckpointOptions().keepLast(2).mostDeltas(3))) {
+        Ddp ddp = new Ddp(comm, null); Checkpoint checkpoint = new Checkpoint(comm, root, new CheckpointOptions().keepLast(2).mostDeltas(3).deltaStates(false))) {
       mlp.addLinear(1, Activation.NONE);
       ddp.addParameter("weight", Tensor.vector(weight), null);
       ddp.commit();
@@ -359,10 +360,14 @@ public final class ReachTest {
       checkpoint.setTensor("position", Tensor.vector(Tensor.longs(comm.rank())));
       checkpoint.commitBegin(4, null);
       check(checkpoint.commitWait(-1), "the commit is over");
-      check(!checkpoint.commitDelta(4, null) && checkpoint.commitDelta(5, null), "a delta behind a whole commit");
-      weight.put(0, 9);
+      check(!checkpoint.commitDelta(3, null) && checkpoint.commitDelta(4, null), "a delta behind a whole commit");
+      check(checkpoint.commitDeltaBegin(5, null) && checkpoint.commitWait(-1), "a delta in the background");
       checkpoint.open(5);
+      check(checkpoint.contentsJson().contains("\"states\": false"), "a delta of weights alone");
+      weight.put(0, 9);
+      checkpoint.open(3);
       checkpoint.load(null);
+      checkpoint.open(5);
       weight.put(0, 9);
       String report = checkpoint.loadPartial("{\"version\": 1, \"load\": \"listed\", \"parameters\": [{\"name\": \"own\"}]}", null);
       check(report.contains("left_out"), report);
@@ -384,6 +389,27 @@ public final class ReachTest {
       check(checkpoint.contentsJson().contains("tables") && ShardRec.checkpointListJson(root).contains("5"), "lists");
     }
     comm.shutdown();
+  }
+
+  /** A training publishes its changes; a scorer that follows answers with the rows of each of its steps. */
+  static void follows(Comm comm) {
+    String root = folder.resolve("follows").toString();
+    try (Model model = model(); Plan plan = Plan.collective(comm, null, model, null);
+        EmbeddingCollection tables = new EmbeddingCollection(comm, null, model, plan, null);
+        Checkpoint checkpoint = new Checkpoint(comm, root, new CheckpointOptions().deltaStates(false))) {
+      checkpoint.addCollection("tables", tables);
+      check(!checkpoint.commitDelta(0, null), "the first one is whole");
+      try (Scorer scorer = Scorer.open(root, -1, null, null)) {
+        Tensor ids = Tensor.vector(Tensor.longs(7, 2)), lengths = Tensor.vector(Tensor.longs(1, 1));
+        FloatBuffer out = Tensor.floats(6);
+        for (int step = 1; step <= 12; ++step) {
+          tables.writeRange(0, TablePart.WEIGHTS, 7, 1, Tensor.matrix(floats(step, step, step, step), 1, 4));
+          check(checkpoint.commitDeltaBegin(step, null) && checkpoint.commitWait(-1), "a delta of step " + step);
+          check(scorer.refresh(-1, null) == step, "the step that is served");
+          check(scorer.lookup(0, new Batch(1, ids, lengths), Tensor.matrix(out, 1, 6)) == step && out.get(0) == step, "rows of step " + step);
+        }
+      }
+    }
   }
 
   /** What ServeTest asks of scorers from many threads, for every function once. */
