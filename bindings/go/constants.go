@@ -1198,6 +1198,10 @@ const (
 	// [Collection.SyncReplicas] and [Collection.SyncBegin] move. Default TOUCHED, for which a bit per row is
 	// kept where a mesh has several replicas. EXACT moves none; the same on all ranks. Since 0.2.
 	OptionReplicaSync Option = 413
+	// OptionSyncEvery is SHARDREC_OPTION_SYNC_EVERY: i64, >= 0: on a mesh, so many updates after each other end
+	// with a sync of the replicas, as [Collection.SyncReplicas] is; see [NewCollection]. Default 0: none comes
+	// of itself; with REPLICA_SYNC EXACT others are [ErrInvalidArgument]; the same on all ranks. Since 0.2.
+	OptionSyncEvery Option = 414
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.
 	OptionBorrow Option = 500
@@ -1427,6 +1431,8 @@ func (v Option) String() string {
 		return "device_wait"
 	case OptionReplicaSync:
 		return "replica_sync"
+	case OptionSyncEvery:
+		return "sync_every"
 	case OptionBorrow:
 		return "borrow"
 	case OptionWeightGradient:

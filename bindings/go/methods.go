@@ -929,8 +929,17 @@ type Collection struct{ handle }
 // the whole mesh, lookups are as many on all of its ranks and made in the same order, LOOKUPS, too, is the same on
 // all of them, and HIERARCHICAL 1 is [ErrUnsupported] (mesh.h). What one sharding group refuses, all ranks of the mesh
 // refuse. Model, plan and the options that decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE,
-// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else
+// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC, SYNC_EVERY) are the same on all ranks of the mesh, else
 // [ErrDisagreement] on all of them, naming rank and option.
+// Option SYNC_EVERY n, above 0, on a mesh of several replicas: the n-th update ([Lookup.Backward], or _backward_begin
+// and _wait, with SHARDREC_UPDATE_APPLY, that has not been skipped) behind the last sync ends with one, as
+// [Collection.SyncReplicas] is, and is collective over the mesh: lookups without an update may be more or fewer on
+// each replica. A sync that was asked for ([Collection.SyncReplicas], _sync_wait), _replica_fill and
+// a load begin the count anew; between _sync_begin and _sync_wait no step ends with one. What the sync throws is the
+// error of that backward, or _backward_wait, whose update has been made: after [ErrDisagreement] of all ranks (steps, learning
+// rates, frozen flags) no row was averaged, and the next update ends with a sync; after any other error this rank's
+// sharding and replica groups and the mesh are dead. The lookups then keep what a sync needs, also where the
+// collection's handle is destroyed.
 // Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
 // what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
 // still take): more is [ErrOutOfMemory]. So is a thread that the system does not start, and memory of the
@@ -1380,12 +1389,13 @@ func (l *Lookup) SendGradients(update Update) error {
 // replicated tables all its ranks take the step together, as those of one group do: what one skips or refuses, all skip
 // or refuse, and training settings are the same on all of them. A rank without data takes part with an empty batch; for
 // a sharding group that does not take part, the others wait until their deadline ([ErrTimeout], naming a rank of it and the
-// call).
+// call). With the option SYNC_EVERY of the collection an update may end with a sync of the replicas
+// ([NewCollection]).
 //
 // Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (update), [ErrInvalidState] (no
 // forward; another update than send_gradients was given: these only on this rank; tables that were loaded or
-// filled since, on all ranks alike: the batch is over, and nothing was exchanged), [ErrInvalidBatch], [ErrOutOfMemory],
-// [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// filled since, on all ranks alike: the batch is over, and nothing was exchanged), [ErrInvalidBatch], [ErrDisagreement]
+// (SYNC_EVERY), [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (l *Lookup) Backward(update Update) error {
 	return capi.Lookup_backward(l.raw(), int32(update))
 }

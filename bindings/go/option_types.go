@@ -389,6 +389,14 @@ func (o *CollectionOptions) ReplicaSync(value ReplicaSync) *CollectionOptions {
 	return o
 }
 
+// SyncEvery sets SYNC_EVERY: >= 0: on a mesh, so many updates after each other end with a sync of the
+// replicas, as shardrec_collection_sync_replicas is; see shardrec_collection_create. Default 0: none comes of
+// itself; with REPLICA_SYNC EXACT others are INVALID_ARGUMENT; the same on all ranks. Since 0.2.
+func (o *CollectionOptions) SyncEvery(value int64) *CollectionOptions {
+	o.set(OptionSyncEvery, value)
+	return o
+}
+
 // LookupOptions are options of a lookup. Unset ones, and all of nil, have their defaults.
 type LookupOptions struct{ settings }
 

@@ -340,6 +340,7 @@ constexpr std::array kRows = {
            SHARDREC_DEVICE_WAIT_SLEEP),
     choice(KEY(REPLICA_SYNC), kCollection, kChoicesIn<kReplicaSyncs>,
            SHARDREC_REPLICA_SYNC_TOUCHED),
+    integer(KEY(SYNC_EVERY), kCollection, "an integer of at least 0", 0, INT64_MAX, 0),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdpAndFsdp, kSwitch, 0, 1, 1),

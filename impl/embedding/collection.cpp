@@ -195,6 +195,10 @@ void Collection::require_no_backward() const {
 
 void Collection::require_whole() const {
   require_no_backward();
+  require_filled();
+}
+
+void Collection::require_filled() const {
   if (backend_->has_lost()) {
     core::fail(
         SHARDREC_INVALID_STATE,

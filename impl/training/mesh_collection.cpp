@@ -15,6 +15,15 @@ bool any_replicated(const plan::Plan& plan) {
   return std::ranges::any_of(plan.tables, &plan::TablePlan::replicated);
 }
 
+void require_syncs(const embedding::CollectionOptions& options) {
+  if (options.sync_every == 0 || options.replica_sync != SHARDREC_REPLICA_SYNC_EXACT) return;
+  core::fail(
+      SHARDREC_INVALID_ARGUMENT,
+      "option SYNC_EVERY does not go with REPLICA_SYNC EXACT: replicas are equal after each step"
+      " then, and there is nothing to average",
+      {.value = options.sync_every, .limit = 0});
+}
+
 // Replicas of several sharding groups may be made on one machine at once: a collection knows of its
 // own group's memory only.
 void require_room(const MeshRanks& own, const plan::Model& model, const plan::Plan& plan,
@@ -84,6 +93,7 @@ std::shared_ptr<embedding::Collection> make_collection(
   // The collection itself compares inside its sharding group only.
   comm::agree_on_same(mesh.ranks, mesh.operation, [&] {
     plan::check_tiling(plan, model);
+    require_syncs(options);
     std::vector<comm::SharedValue> values = {{"model", plan::model_fingerprint(model)},
                                              {"plan", plan::plan_fingerprint(plan, model)}};
     for (const comm::SharedValue& option : embedding::shared_options(options)) {

@@ -36,6 +36,11 @@ Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mes
   }
 }
 
+std::shared_ptr<embedding::Collection> Tables::collection_of_lookups() {
+  if (replicas_ == nullptr || !replicas_->follows_updates()) return collection_;
+  return {shared_from_this(), collection_.get()};
+}
+
 void Tables::sync() {
   if (replicas_ != nullptr) replicas_->average();
 }

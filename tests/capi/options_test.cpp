@@ -217,6 +217,7 @@ const std::vector<Key>& keys() {
        {"full", "touched", "exact"},
        {-1, 3, 1e9},
        {"", "1", "Full", "none"}},
+      {KEY(SYNC_EVERY), collection, Type::kInteger, "0", {"0", "1", "1000"}, {-1}, no_integer},
       {KEY(NON_FINITE),
        {SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_DDP, SHARDREC_OPTIONS_FSDP,
         SHARDREC_OPTIONS_SCORER},

@@ -372,6 +372,11 @@ typedef enum shardrec_option {
                                          which a bit per row is kept where a mesh has several
                                          replicas. EXACT moves none; the same on
                                          all ranks. Since 0.2 */
+  SHARDREC_OPTION_SYNC_EVERY = 414, /* i64, >= 0: on a mesh, so many updates after each other end with a sync
+                                       of the replicas, as shardrec_collection_sync_replicas is; see
+                                       shardrec_collection_create. Default 0: none comes of itself; with
+                                       REPLICA_SYNC EXACT others are INVALID_ARGUMENT; the same on all ranks.
+                                       Since 0.2 */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

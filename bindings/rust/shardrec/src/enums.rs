@@ -1500,6 +1500,10 @@ pub enum OptionKey {
     /// [`Collection::sync_begin`](crate::Collection::sync_begin) move. Default TOUCHED, for which a bit per row is kept where a mesh has several
     /// replicas. EXACT moves none; the same on all ranks. Since 0.2.
     ReplicaSync,
+    /// `SHARDREC_OPTION_SYNC_EVERY`: i64, \>= 0: on a mesh, so many updates after each other end with a sync of the
+    /// replicas, as [`Collection::sync_replicas`](crate::Collection::sync_replicas) is; see [`Collection::new`](crate::Collection::new). Default 0: none comes of
+    /// itself; with REPLICA_SYNC EXACT others are INVALID_ARGUMENT; the same on all ranks. Since 0.2.
+    SyncEvery,
     /// `SHARDREC_OPTION_BORROW`: i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until
     /// backward has returned; default 0.
     Borrow,
@@ -1685,6 +1689,7 @@ impl OptionKey {
             OptionKey::NonFinite => sys::SHARDREC_OPTION_NON_FINITE,
             OptionKey::DeviceWait => sys::SHARDREC_OPTION_DEVICE_WAIT,
             OptionKey::ReplicaSync => sys::SHARDREC_OPTION_REPLICA_SYNC,
+            OptionKey::SyncEvery => sys::SHARDREC_OPTION_SYNC_EVERY,
             OptionKey::Borrow => sys::SHARDREC_OPTION_BORROW,
             OptionKey::WeightGradient => sys::SHARDREC_OPTION_WEIGHT_GRADIENT,
             OptionKey::DdpAverage => sys::SHARDREC_OPTION_DDP_AVERAGE,
@@ -1776,6 +1781,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_NON_FINITE => Some(OptionKey::NonFinite),
             sys::SHARDREC_OPTION_DEVICE_WAIT => Some(OptionKey::DeviceWait),
             sys::SHARDREC_OPTION_REPLICA_SYNC => Some(OptionKey::ReplicaSync),
+            sys::SHARDREC_OPTION_SYNC_EVERY => Some(OptionKey::SyncEvery),
             sys::SHARDREC_OPTION_BORROW => Some(OptionKey::Borrow),
             sys::SHARDREC_OPTION_WEIGHT_GRADIENT => Some(OptionKey::WeightGradient),
             sys::SHARDREC_OPTION_DDP_AVERAGE => Some(OptionKey::DdpAverage),

@@ -907,8 +907,17 @@ impl Collection {
     /// the whole mesh, lookups are as many on all of its ranks and made in the same order, LOOKUPS, too, is the same on
     /// all of them, and HIERARCHICAL 1 is UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh
     /// refuse. Model, plan and the options that decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE,
-    /// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else
+    /// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC, SYNC_EVERY) are the same on all ranks of the mesh, else
     /// DISAGREEMENT on all of them, naming rank and option.
+    /// Option SYNC_EVERY n, above 0, on a mesh of several replicas: the n-th update ([`Lookup::backward`](crate::Lookup::backward), or _backward_begin
+    /// and _wait, with SHARDREC_UPDATE_APPLY, that has not been skipped) behind the last sync ends with one, as
+    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas) is, and is collective over the mesh: lookups without an update may be more or fewer on
+    /// each replica. A sync that was asked for ([`Collection::sync_replicas`](crate::Collection::sync_replicas), _sync_wait), _replica_fill and
+    /// a load begin the count anew; between _sync_begin and _sync_wait no step ends with one. What the sync throws is the
+    /// error of that backward, or _backward_wait, whose update has been made: after DISAGREEMENT of all ranks (steps, learning
+    /// rates, frozen flags) no row was averaged, and the next update ends with a sync; after any other error this rank's
+    /// sharding and replica groups and the mesh are dead. The lookups then keep what a sync needs, also where the
+    /// collection's handle is destroyed.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
     /// what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
     /// still take): more is OUT_OF_MEMORY. So is a thread that the system does not start, and memory of the
@@ -1300,12 +1309,13 @@ impl Lookup {
     /// replicated tables all its ranks take the step together, as those of one group do: what one skips or refuses, all skip
     /// or refuse, and training settings are the same on all of them. A rank without data takes part with an empty batch; for
     /// a sharding group that does not take part, the others wait until their deadline (TIMEOUT, naming a rank of it and the
-    /// call).
+    /// call). With the option SYNC_EVERY of the collection an update may end with a sync of the replicas
+    /// ([`Collection::new`](crate::Collection::new)).
     ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
     /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded or
-    /// filled since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
-    /// MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// filled since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, DISAGREEMENT
+    /// (SYNC_EVERY), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn backward(&mut self, update: Update) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_backward(self.0, update.raw()) })
     }

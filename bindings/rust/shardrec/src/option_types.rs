@@ -453,6 +453,15 @@ impl CollectionOptions {
         self.0.set(OptionKey::ReplicaSync, Value::Integer(value.value()));
         self
     }
+
+    /// SYNC_EVERY: \>= 0: on a mesh, so many updates after each other end with a sync of the replicas, as
+    /// shardrec_collection_sync_replicas is; see shardrec_collection_create. Default 0: none comes of itself; with
+    /// REPLICA_SYNC EXACT others are INVALID_ARGUMENT; the same on all ranks. Since 0.2.
+    #[must_use]
+    pub fn sync_every(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::SyncEvery, Value::Integer(value));
+        self
+    }
 }
 
 /// Options of a lookup. Unset ones have their defaults.
