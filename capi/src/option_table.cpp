@@ -116,10 +116,11 @@ constexpr std::array<Named, 2> kDeviceWaits = {{
     {SHARDREC_DEVICE_WAIT_SLEEP, "sleep"},
     {SHARDREC_DEVICE_WAIT_SPIN, "spin"},
 }};
-constexpr std::array<Named, 3> kReplicaSyncs = {{
+constexpr std::array<Named, 4> kReplicaSyncs = {{
     {SHARDREC_REPLICA_SYNC_FULL, "full"},
     {SHARDREC_REPLICA_SYNC_TOUCHED, "touched"},
     {SHARDREC_REPLICA_SYNC_EXACT, "exact"},
+    {SHARDREC_REPLICA_SYNC_SHARDED, "sharded"},
 }};
 constexpr std::array<Named, 4> kPrecisions = {{
     {SHARDREC_PRECISION_FLOAT32, "float32"},

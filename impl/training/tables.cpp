@@ -95,7 +95,7 @@ bool Tables::writes_rows() const {
                               " averaged, and one of them would be saved: call"
                               " shardrec_collection_sync_replicas first"));
   }
-  return replicas_->replica() == 0;
+  return replicas_->replica() == 0 || collection_->layout().groups().share_states;
 }
 
 std::string Tables::not_one_model() const {

@@ -45,7 +45,7 @@ class Tables : public std::enable_shared_from_this<Tables> {
   // Throws INVALID_STATE while a sync that was begun is not waited for.
   void require_no_sync(const char* call) const;
 
-  // Does this rank write its rows when the tables are saved? One replica does. Throws INVALID_STATE
+  // Does this rank write its rows when the tables are saved? One replica does, or each the states that it has. Throws INVALID_STATE
   // where replicas may differ, or where a load has left the tables filled in part.
   bool writes_rows() const;
 

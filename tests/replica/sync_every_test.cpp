@@ -114,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
                                SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, true}),
     [](const auto& test) { return std::string(test.param.name); });
 
-TEST(SyncEveryCount, BeginsAnewAtAFillAndBetweenTheHalvesOfASyncNoStepEndsWithOne) {
+TEST(SyncEveryCount, BeginsAnewAtAFill) {
   run_ranks(kEveryWorld, kEveryWorld, [&](int number, shardrec_comm* comm) {
     MeshRank own(comm, synced_every(2));
     own.create();
@@ -126,13 +126,25 @@ TEST(SyncEveryCount, BeginsAnewAtAFillAndBetweenTheHalvesOfASyncNoStepEndsWithOn
     EXPECT_FALSE(are_equal(own)) << "the fill began the count anew";
     step(2);
     EXPECT_TRUE(are_equal(own));
+  });
+}
+
+TEST(OverlappedSyncCalls, HaveNoSyncOfAStepBetweenThemWhichAreCountedFromTheWaitOn) {
+  run_ranks(kEveryWorld, kEveryWorld, [&](int number, shardrec_comm* comm) {
+    MeshRank own(comm, synced_every(2));
+    own.create();
+    SR_OK(own.status());
+    const auto step = [&](int64_t id) { own.step((id + number) % MeshRank::kRows, 1); };
+    step(0);
+    step(1);
+    EXPECT_TRUE(are_equal(own));
     SR_OK(shardrec_collection_sync_begin(own.tables()));
     const double bytes = bytes_synced(own);
     for (int64_t id = 3; id < 6; ++id) step(id);
     SR_OK(shardrec_collection_sync_wait(own.tables()));
     EXPECT_EQ(bytes_synced(own), bytes) << "no row had changed before begin";
     step(6);
-    EXPECT_FALSE(are_equal(own)) << "and so did the wait";
+    EXPECT_FALSE(are_equal(own)) << "the wait began the count anew";
     step(7);
     EXPECT_TRUE(are_equal(own));
   });
@@ -213,10 +225,12 @@ TEST(SyncEveryLookups, SyncAlsoWhereTheHandleOfTheCollectionIsGone) {
 
 TEST(SyncEveryOption, IsOfNoUseWithExactReplicasAndDoesNothingWithoutOthers) {
   run_ranks(2, 2, [&](int number, shardrec_comm* comm) {
-    MeshRank exact(comm, synced_every(4, {.group = 1, .sync = SHARDREC_REPLICA_SYNC_EXACT}));
-    EXPECT_EQ(exact.create_collection(), SHARDREC_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(shardrec_last_error()).find("SYNC_EVERY"), std::string::npos)
-        << shardrec_last_error();
+    for (const auto sync : {SHARDREC_REPLICA_SYNC_EXACT, SHARDREC_REPLICA_SYNC_SHARDED}) {
+      MeshRank exact(comm, synced_every(4, {.group = 1, .sync = sync}));
+      EXPECT_EQ(exact.create_collection(), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_NE(std::string(shardrec_last_error()).find("SYNC_EVERY"), std::string::npos)
+          << shardrec_last_error();
+    }
     MeshRank one(comm, synced_every(1));
     one.create();
     SR_OK(one.status());

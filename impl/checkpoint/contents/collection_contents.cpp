@@ -47,6 +47,7 @@ void list_changes(embedding::Collection& collection, const embedding::RowMark& m
                                 .row = pieces[i].cells.row,
                                 .rows = pieces[i].cells.rows,
                                 .col = pieces[i].cells.col,
+                                .of_states = pieces[i].part != SHARDREC_TABLE_WEIGHTS,
                                 .bits = bits,
                                 .count = compute::count_row_bits(bits)});
     }

@@ -369,6 +369,8 @@ pub const SHARDREC_REPLICA_SYNC_FULL: shardrec_replica_sync = shardrec_replica_s
 pub const SHARDREC_REPLICA_SYNC_TOUCHED: shardrec_replica_sync = shardrec_replica_sync(1);
 /// none: ids and gradients of all ranks train each replica. Since 0.2
 pub const SHARDREC_REPLICA_SYNC_EXACT: shardrec_replica_sync = shardrec_replica_sync(2);
+/// as EXACT, but each of R replicas has the optimizer states of 1 / R of the rows, and sends their new weights to the others. Since 0.2
+pub const SHARDREC_REPLICA_SYNC_SHARDED: shardrec_replica_sync = shardrec_replica_sync(3);
 const _: () = assert!(core::mem::size_of::<shardrec_replica_sync>() == 4);
 
 /// In what number format a stack of layers multiplies matrices (PRECISION); layers.h has the arithmetic.
@@ -547,9 +549,9 @@ pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
 /// i64, shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2
 pub const SHARDREC_OPTION_DEVICE_WAIT: shardrec_option = shardrec_option(412);
-/// i64, shardrec_replica_sync: which rows shardrec_collection_sync_replicas and shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas. EXACT moves none; the same on all ranks. Since 0.2
+/// i64, shardrec_replica_sync: which rows shardrec_collection_sync_replicas and shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas. EXACT and SHARDED move none there; the same on all ranks. Since 0.2
 pub const SHARDREC_OPTION_REPLICA_SYNC: shardrec_option = shardrec_option(413);
-/// i64, \>= 0: on a mesh, so many updates after each other end with a sync of the replicas, as shardrec_collection_sync_replicas is; see shardrec_collection_create. Default 0: none comes of itself; with REPLICA_SYNC EXACT others are INVALID_ARGUMENT; the same on all ranks. Since 0.2
+/// i64, \>= 0: on a mesh, so many updates after each other end with a sync of the replicas, as shardrec_collection_sync_replicas is; see shardrec_collection_create. Default 0: none comes of itself; with REPLICA_SYNC EXACT and SHARDED others are INVALID_ARGUMENT; the same on all ranks. Since 0.2
 pub const SHARDREC_OPTION_SYNC_EVERY: shardrec_option = shardrec_option(414);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
@@ -748,9 +750,9 @@ pub const SHARDREC_STAT_IDS_RECEIVED: shardrec_stat = shardrec_stat(8);
 pub const SHARDREC_STAT_THREADS_SEEN: shardrec_stat = shardrec_stat(9);
 /// finite numbers beyond float16's range that this rank sent as +-65504 (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than the CPU. Since 0.2
 pub const SHARDREC_STAT_SATURATED: shardrec_stat = shardrec_stat(10);
-/// sent to other replicas by syncs. Since 0.2
+/// sent to other replicas by syncs, and by steps with REPLICA_SYNC SHARDED. Since 0.2
 pub const SHARDREC_STAT_BYTES_SYNC: shardrec_stat = shardrec_stat(11);
-/// rows of this rank's boxes that syncs have averaged; boxes side by side count once. Since 0.2
+/// rows of this rank's boxes that syncs have averaged, or with REPLICA_SYNC SHARDED steps have written here that other replicas updated; boxes side by side count once. Since 0.2
 pub const SHARDREC_STAT_ROWS_SYNCED: shardrec_stat = shardrec_stat(12);
 /// check and route ids (begin)
 pub const SHARDREC_STAT_SECONDS_ROUTE: shardrec_stat = shardrec_stat(101);
@@ -2090,7 +2092,7 @@ extern "C" {
     /// mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
     /// and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
-    /// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT, all of these are collective over
+    /// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT or SHARDED, all of these are collective over
     /// the whole mesh, lookups are as many on all of its ranks and made in the same order, LOOKUPS, too, is the same on
     /// all of them, and HIERARCHICAL 1 is UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh
     /// refuse. Model, plan and the options that decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE,
@@ -2154,8 +2156,8 @@ extern "C" {
     /// the collection is as before (set what differs and call again). Local SGD with averaging, as
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
     /// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
-    /// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT steps and settings are compared, and
-    /// no row is averaged. Between shardrec_lookup_send_gradients and its
+    /// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT or SHARDED steps and settings are
+    /// compared, and no row is averaged. Between shardrec_lookup_send_gradients and its
     /// backward it is INVALID_STATE on this rank, and nothing has changed. After any other error but a handle's this
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.
@@ -2193,7 +2195,8 @@ extern "C" {
     /// Compares the copies of the tables, weights and all optimizer states, by hashes of 64 bits: of a table that is cut the
     /// copies of the replicas, of one that the plan replicates those of all ranks. A NaN is equal to any other, 0 is not
     /// equal to -0. Copies of cut tables are equal from creation or a load up to the next step, and after
-    /// shardrec_collection_sync_replicas and shardrec_collection_replica_fill; those of replicated tables after each step.
+    /// shardrec_collection_sync_replicas and shardrec_collection_replica_fill; those of replicated tables, and with REPLICA_SYNC
+    /// EXACT or SHARDED of all, after each step. States that replicas share (SHARDED) have no copies, and are not compared.
     /// Where some differ, all ranks of the mesh get DISAGREEMENT, with the first TABLE that differs, the first of its rows
     /// that does (POSITION), and a RANK of the mesh whose row is another one than that of replica 0, or of rank 0 where the
     /// table is replicated; the tables are as before, and the mesh lives on. Without a mesh, replicated tables are compared.
@@ -2212,8 +2215,8 @@ extern "C" {
     /// replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
     /// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas, and so is a batch
     /// between forward and backward, as by shardrec_checkpoint_load. Rows go through the
-    /// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, 0 is accepted and nothing
-    /// happens. INVALID_STATE: as shardrec_collection_sync_replicas, and between sync_begin and sync_wait. What all ranks
+    /// host, at most 4 MiB at a time. States that replicas share (REPLICA_SYNC SHARDED) are of none of them alone, and stay.
+    /// On a collection without a mesh, or with one replica, 0 is accepted and nothing happens. INVALID_STATE: as shardrec_collection_sync_replicas, and between sync_begin and sync_wait. What all ranks
     /// refuse alike (INVALID_ARGUMENT, DISAGREEMENT) leaves all as it was; after errors other than these, INVALID_STATE
     /// and a handle's this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
     /// Collective over the mesh, blocking (setup deadline; until the ranks of its sharding group have called it the step
@@ -2942,7 +2945,8 @@ extern "C" {
     /// of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
     /// replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
     /// Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
-    /// the first replica; those that are cut must have been averaged since their last step (INVALID_STATE).
+    /// the first replica, states that replicas share (REPLICA_SYNC SHARDED) by those that have them; those that are cut must
+    /// have been averaged since their last step (INVALID_STATE).
     /// control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
     /// Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
     /// before is as it was; only where a disk fails in the last moment and does not let that be undone

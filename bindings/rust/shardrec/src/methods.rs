@@ -903,7 +903,7 @@ impl Collection {
     /// mesh: None on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
     /// and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
-    /// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT, all of these are collective over
+    /// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT or SHARDED, all of these are collective over
     /// the whole mesh, lookups are as many on all of its ranks and made in the same order, LOOKUPS, too, is the same on
     /// all of them, and HIERARCHICAL 1 is UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh
     /// refuse. Model, plan and the options that decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE,
@@ -983,8 +983,8 @@ impl Collection {
     /// the collection is as before (set what differs and call again). Local SGD with averaging, as
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
     /// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
-    /// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT steps and settings are compared, and
-    /// no row is averaged. Between [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its
+    /// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT or SHARDED steps and settings are
+    /// compared, and no row is averaged. Between [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its
     /// backward it is INVALID_STATE on this rank, and nothing has changed. After any other error but a handle's this
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.
@@ -1031,7 +1031,8 @@ impl Collection {
     /// Compares the copies of the tables, weights and all optimizer states, by hashes of 64 bits: of a table that is cut the
     /// copies of the replicas, of one that the plan replicates those of all ranks. A NaN is equal to any other, 0 is not
     /// equal to -0. Copies of cut tables are equal from creation or a load up to the next step, and after
-    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas) and [`Collection::replica_fill`](crate::Collection::replica_fill); those of replicated tables after each step.
+    /// [`Collection::sync_replicas`](crate::Collection::sync_replicas) and [`Collection::replica_fill`](crate::Collection::replica_fill); those of replicated tables, and with REPLICA_SYNC
+    /// EXACT or SHARDED of all, after each step. States that replicas share (SHARDED) have no copies, and are not compared.
     /// Where some differ, all ranks of the mesh get DISAGREEMENT, with the first TABLE that differs, the first of its rows
     /// that does (POSITION), and a RANK of the mesh whose row is another one than that of replica 0, or of rank 0 where the
     /// table is replicated; the tables are as before, and the mesh lives on. Without a mesh, replicated tables are compared.
@@ -1053,8 +1054,8 @@ impl Collection {
     /// replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
     /// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas, and so is a batch
     /// between forward and backward, as by [`Checkpoint::load`](crate::Checkpoint::load). Rows go through the
-    /// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, 0 is accepted and nothing
-    /// happens. INVALID_STATE: as [`Collection::sync_replicas`](crate::Collection::sync_replicas), and between sync_begin and sync_wait. What all ranks
+    /// host, at most 4 MiB at a time. States that replicas share (REPLICA_SYNC SHARDED) are of none of them alone, and stay.
+    /// On a collection without a mesh, or with one replica, 0 is accepted and nothing happens. INVALID_STATE: as [`Collection::sync_replicas`](crate::Collection::sync_replicas), and between sync_begin and sync_wait. What all ranks
     /// refuse alike (INVALID_ARGUMENT, DISAGREEMENT) leaves all as it was; after errors other than these, INVALID_STATE
     /// and a handle's this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
     /// Collective over the mesh, blocking (setup deadline; until the ranks of its sharding group have called it the step
@@ -1913,7 +1914,8 @@ impl Checkpoint {
     /// of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
     /// replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
     /// Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
-    /// the first replica; those that are cut must have been averaged since their last step (INVALID_STATE).
+    /// the first replica, states that replicas share (REPLICA_SYNC SHARDED) by those that have them; those that are cut must
+    /// have been averaged since their last step (INVALID_STATE).
     /// control: None allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
     /// Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
     /// before is as it was; only where a disk fails in the last moment and does not let that be undone
