@@ -827,6 +827,9 @@ const (
 	// ReplicaSyncExact is SHARDREC_REPLICA_SYNC_EXACT: none: ids and gradients of all ranks train each replica.
 	// Since 0.2.
 	ReplicaSyncExact ReplicaSync = 2
+	// ReplicaSyncSharded is SHARDREC_REPLICA_SYNC_SHARDED: as EXACT, but each of R replicas has the optimizer
+	// states of 1 / R of the rows, and sends their new weights to the others. Since 0.2.
+	ReplicaSyncSharded ReplicaSync = 3
 )
 
 // String is the value's name, as options take it where it is an option's: such as "full".
@@ -838,6 +841,8 @@ func (v ReplicaSync) String() string {
 		return "touched"
 	case ReplicaSyncExact:
 		return "exact"
+	case ReplicaSyncSharded:
+		return "sharded"
 	}
 	return "ReplicaSync(" + strconv.Itoa(int(v)) + ")"
 }
@@ -1198,8 +1203,14 @@ const (
 	OptionDeviceWait Option = 412
 	// OptionReplicaSync is SHARDREC_OPTION_REPLICA_SYNC: i64, [ReplicaSync]: which rows
 	// [Collection.SyncReplicas] and [Collection.SyncBegin] move. Default TOUCHED, for which a bit per row is
-	// kept where a mesh has several replicas. EXACT moves none; the same on all ranks. Since 0.2.
+	// kept where a mesh has several replicas. EXACT and SHARDED move none there; the same on all ranks. Since
+	// 0.2.
 	OptionReplicaSync Option = 413
+	// OptionSyncEvery is SHARDREC_OPTION_SYNC_EVERY: i64, >= 0: on a mesh, so many updates after each other end
+	// with a sync of the replicas, as [Collection.SyncReplicas] is; see [NewCollection]. Default 0: none comes
+	// of itself; with REPLICA_SYNC EXACT and SHARDED others are [ErrInvalidArgument]; the same on all ranks.
+	// Since 0.2.
+	OptionSyncEvery Option = 414
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.
 	OptionBorrow Option = 500
@@ -1438,6 +1449,8 @@ func (v Option) String() string {
 		return "device_wait"
 	case OptionReplicaSync:
 		return "replica_sync"
+	case OptionSyncEvery:
+		return "sync_every"
 	case OptionBorrow:
 		return "borrow"
 	case OptionWeightGradient:
@@ -1742,10 +1755,12 @@ const (
 	// +-65504 (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than
 	// the CPU. Since 0.2.
 	StatSaturated Stat = 10
-	// StatBytesSync is SHARDREC_STAT_BYTES_SYNC: sent to other replicas by syncs. Since 0.2.
+	// StatBytesSync is SHARDREC_STAT_BYTES_SYNC: sent to other replicas by syncs, and by steps with REPLICA_SYNC
+	// SHARDED. Since 0.2.
 	StatBytesSync Stat = 11
-	// StatRowsSynced is SHARDREC_STAT_ROWS_SYNCED: rows of this rank's boxes that syncs have averaged; boxes
-	// side by side count once. Since 0.2.
+	// StatRowsSynced is SHARDREC_STAT_ROWS_SYNCED: rows of this rank's boxes that syncs have averaged, or with
+	// REPLICA_SYNC SHARDED steps have written here that other replicas updated; boxes side by side count once.
+	// Since 0.2.
 	StatRowsSynced Stat = 12
 	// StatSecondsRoute is SHARDREC_STAT_SECONDS_ROUTE: check and route ids (begin).
 	StatSecondsRoute Stat = 101

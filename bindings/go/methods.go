@@ -925,12 +925,21 @@ type Collection struct{ handle }
 // mesh: nil on all ranks, or a mesh of comm on all, else [ErrDisagreement] on all: one replica per sharding
 // group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
 // and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
-// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT, all of these are collective over
+// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT or SHARDED, all of these are collective over
 // the whole mesh, lookups are as many on all of its ranks and made in the same order, LOOKUPS, too, is the same on
 // all of them, and HIERARCHICAL 1 is [ErrUnsupported] (mesh.h). What one sharding group refuses, all ranks of the mesh
 // refuse. Model, plan and the options that decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE,
-// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else
+// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC, SYNC_EVERY) are the same on all ranks of the mesh, else
 // [ErrDisagreement] on all of them, naming rank and option.
+// Option SYNC_EVERY n, above 0, on a mesh of several replicas: the n-th update ([Lookup.Backward], or _backward_begin
+// and _wait, with SHARDREC_UPDATE_APPLY, that has not been skipped) behind the last sync ends with one, as
+// [Collection.SyncReplicas] is, and is collective over the mesh: lookups without an update may be more or fewer on
+// each replica. A sync that was asked for ([Collection.SyncReplicas], _sync_wait), _replica_fill and
+// a load begin the count anew; between _sync_begin and _sync_wait no step ends with one. What the sync throws is the
+// error of that backward, or _backward_wait, whose update has been made: after [ErrDisagreement] of all ranks (steps, learning
+// rates, frozen flags) no row was averaged, and the next update ends with a sync; after any other error this rank's
+// sharding and replica groups and the mesh are dead. The lookups then keep what a sync needs, also where the
+// collection's handle is destroyed.
 // Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
 // what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
 // still take): more is [ErrOutOfMemory]. So is a thread that the system does not start, and memory of the
@@ -1010,8 +1019,8 @@ func (c *Collection) WaitDevice() error {
 // the collection is as before (set what differs and call again). Local SGD with averaging, as
 // TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
 // their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
-// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT steps and settings are compared, and
-// no row is averaged. Between [Lookup.SendGradients] and its
+// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT or SHARDED steps and settings are
+// compared, and no row is averaged. Between [Lookup.SendGradients] and its
 // backward it is [ErrInvalidState] on this rank, and nothing has changed. After any other error but a handle's this
 // rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
 // averaged in part, or waits for a rank that has stopped.
@@ -1062,7 +1071,8 @@ func (c *Collection) SyncWait() error {
 // Compares the copies of the tables, weights and all optimizer states, by hashes of 64 bits: of a table that is cut the
 // copies of the replicas, of one that the plan replicates those of all ranks. A NaN is equal to any other, 0 is not
 // equal to -0. Copies of cut tables are equal from creation or a load up to the next step, and after
-// [Collection.SyncReplicas] and [Collection.ReplicaFill]; those of replicated tables after each step.
+// [Collection.SyncReplicas] and [Collection.ReplicaFill]; those of replicated tables, and with REPLICA_SYNC
+// EXACT or SHARDED of all, after each step. States that replicas share (SHARDED) have no copies, and are not compared.
 // Where some differ, all ranks of the mesh get [ErrDisagreement], with the first TABLE that differs, the first of its rows
 // that does (POSITION), and a RANK of the mesh whose row is another one than that of replica 0, or of rank 0 where the
 // table is replicated; the tables are as before, and the mesh lives on. Without a mesh, replicated tables are compared.
@@ -1085,8 +1095,8 @@ func (c *Collection) CheckReplicas() error {
 // replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
 // gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas, and so is a batch
 // between forward and backward, as by [Checkpoint.Load]. Rows go through the
-// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, 0 is accepted and nothing
-// happens. [ErrInvalidState]: as [Collection.SyncReplicas], and between sync_begin and sync_wait. What all ranks
+// host, at most 4 MiB at a time. States that replicas share (REPLICA_SYNC SHARDED) are of none of them alone, and stay.
+// On a collection without a mesh, or with one replica, 0 is accepted and nothing happens. [ErrInvalidState]: as [Collection.SyncReplicas], and between sync_begin and sync_wait. What all ranks
 // refuse alike ([ErrInvalidArgument], [ErrDisagreement]) leaves all as it was; after errors other than these, [ErrInvalidState]
 // and a handle's this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
 // Collective over the mesh, blocking (setup deadline; until the ranks of its sharding group have called it the step
@@ -1111,13 +1121,14 @@ func (c *Collection) ReplicaFill(replica int) error {
 // replicas that there are now. Else all groups get, bit for bit, the tables of the whole group with the highest step
 // (the lowest number among equals), as by [Collection.ReplicaFill]. Optimizer states, number of steps, learning
 // rates and frozen flags go along; gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) do not.
+// [ErrUnsupported] on all ranks: one of the collections has REPLICA_SYNC SHARDED, whose states have no copies.
 // [ErrInvalidState]: no group is whole, told on all ranks with a RANK that is not; a backward of `from` is under way on a
-// thread of the library; as [Collection.ReplicaFill]. After errors other than a handle's, [ErrInvalidState] and
-// [ErrInvalidArgument] this rank's groups are dead.
+// thread of the library; as [Collection.ReplicaFill]. After errors other than a handle's, [ErrInvalidState],
+// [ErrUnsupported] and [ErrInvalidArgument] this rank's groups are dead.
 // Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: [ErrInvalidHandle],
 // [ErrClosed], [ErrBusy] (also of from), [ErrInvalidArgument] (from is the collection itself; on all ranks: it has another model,
-// plan or place in its sharding group), [ErrInvalidState], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted].
-// Since 0.2.
+// plan or place in its sharding group), [ErrUnsupported], [ErrInvalidState], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout],
+// [ErrAborted]. Since 0.2.
 func (c *Collection) ContinueFrom(from *Collection) error {
 	return capi.Collection_continue_from(c.raw(), rawOf(from))
 }
@@ -1404,12 +1415,13 @@ func (l *Lookup) SendGradients(update Update) error {
 // replicated tables all its ranks take the step together, as those of one group do: what one skips or refuses, all skip
 // or refuse, and training settings are the same on all of them. A rank without data takes part with an empty batch; for
 // a sharding group that does not take part, the others wait until their deadline ([ErrTimeout], naming a rank of it and the
-// call).
+// call). With the option SYNC_EVERY of the collection an update may end with a sync of the replicas
+// ([NewCollection]).
 //
 // Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (update), [ErrInvalidState] (no
 // forward; another update than send_gradients was given: these only on this rank; tables that were loaded or
-// filled since, on all ranks alike: the batch is over, and nothing was exchanged), [ErrInvalidBatch], [ErrOutOfMemory],
-// [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
+// filled since, on all ranks alike: the batch is over, and nothing was exchanged), [ErrInvalidBatch], [ErrDisagreement]
+// (SYNC_EVERY), [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (l *Lookup) Backward(update Update) error {
 	return capi.Lookup_backward(l.raw(), int32(update))
 }
@@ -2216,7 +2228,8 @@ func (c *Checkpoint) SetTensor(name string, tensor Tensor) error {
 // of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
 // replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
 // Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
-// the first replica; those that are cut must have been averaged since their last step ([ErrInvalidState]).
+// the first replica, states that replicas share (REPLICA_SYNC SHARDED) by those that have them; those that are cut must
+// have been averaged since their last step ([ErrInvalidState]).
 // ctx: its end cancels; [WithControl] tells how far it is. Temporary memory: about 5 MiB.
 // Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
 // before is as it was; only where a disk fails in the last moment and does not let that be undone

@@ -384,9 +384,17 @@ func (o *CollectionOptions) DeviceWait(value DeviceWait) *CollectionOptions {
 
 // ReplicaSync sets REPLICA_SYNC: shardrec_replica_sync: which rows shardrec_collection_sync_replicas and
 // shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has
-// several replicas. EXACT moves none; the same on all ranks. Since 0.2.
+// several replicas. EXACT and SHARDED move none there; the same on all ranks. Since 0.2.
 func (o *CollectionOptions) ReplicaSync(value ReplicaSync) *CollectionOptions {
 	o.set(OptionReplicaSync, int64(value))
+	return o
+}
+
+// SyncEvery sets SYNC_EVERY: >= 0: on a mesh, so many updates after each other end with a sync of the
+// replicas, as shardrec_collection_sync_replicas is; see shardrec_collection_create. Default 0: none comes of
+// itself; with REPLICA_SYNC EXACT and SHARDED others are INVALID_ARGUMENT; the same on all ranks. Since 0.2.
+func (o *CollectionOptions) SyncEvery(value int64) *CollectionOptions {
+	o.set(OptionSyncEvery, value)
 	return o
 }
 

@@ -30,6 +30,7 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
       options.choice<shardrec_compression>(SHARDREC_OPTION_BACKWARD_COMPRESSION);
   out.non_finite = options.choice<shardrec_non_finite>(SHARDREC_OPTION_NON_FINITE);
   out.replica_sync = options.choice<shardrec_replica_sync>(SHARDREC_OPTION_REPLICA_SYNC);
+  out.sync_every = options.i64(SHARDREC_OPTION_SYNC_EVERY);
   out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
   out.device = static_cast<int32_t>(options.i64(SHARDREC_OPTION_DEVICE));
   if (out.device >= 0) out.backend = "cuda";
@@ -71,14 +72,14 @@ CollectionRequest read_request(const Use<shardrec_comm>& use, shardrec_mesh* mes
   return request;
 }
 
-std::unique_ptr<training::Tables> make_tables(const Use<shardrec_comm>& use,
+std::shared_ptr<training::Tables> make_tables(const Use<shardrec_comm>& use,
                                               CollectionRequest& request) {
   const auto& world = use->membership->share();
   if (!request.groups) {
-    return std::make_unique<training::Tables>(world, request.model, request.plan, request.options);
+    return std::make_shared<training::Tables>(world, request.model, request.plan, request.options);
   }
   if (request.options.threads == 0) request.options.threads = world->default_threads();
-  return std::make_unique<training::Tables>(world, *request.groups, use->collectives, kCreate,
+  return std::make_shared<training::Tables>(world, *request.groups, use->collectives, kCreate,
                                             request.model, request.plan, request.options);
 }
 

@@ -54,7 +54,7 @@ shardrec_status shardrec_lookup_create(shardrec_collection* collection,
     object->membership = use->membership;
     object->busy = use->busy;
     object->lookup = std::make_unique<embedding::Lookup>(
-        use->tables->shared_collection(),
+        use->tables->collection_of_lookups(),
         embedding::LookupOptions{
             .borrow = settings.i64(SHARDREC_OPTION_BORROW) != 0,
             .weight_gradient = settings.i64(SHARDREC_OPTION_WEIGHT_GRADIENT) != 0});

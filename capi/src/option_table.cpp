@@ -116,10 +116,11 @@ constexpr std::array<Named, 2> kDeviceWaits = {{
     {SHARDREC_DEVICE_WAIT_SLEEP, "sleep"},
     {SHARDREC_DEVICE_WAIT_SPIN, "spin"},
 }};
-constexpr std::array<Named, 3> kReplicaSyncs = {{
+constexpr std::array<Named, 4> kReplicaSyncs = {{
     {SHARDREC_REPLICA_SYNC_FULL, "full"},
     {SHARDREC_REPLICA_SYNC_TOUCHED, "touched"},
     {SHARDREC_REPLICA_SYNC_EXACT, "exact"},
+    {SHARDREC_REPLICA_SYNC_SHARDED, "sharded"},
 }};
 constexpr std::array<Named, 4> kPrecisions = {{
     {SHARDREC_PRECISION_FLOAT32, "float32"},
@@ -340,6 +341,7 @@ constexpr std::array kRows = {
            SHARDREC_DEVICE_WAIT_SLEEP),
     choice(KEY(REPLICA_SYNC), kCollection, kChoicesIn<kReplicaSyncs>,
            SHARDREC_REPLICA_SYNC_TOUCHED),
+    integer(KEY(SYNC_EVERY), kCollection, "an integer of at least 0", 0, INT64_MAX, 0),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdpAndFsdp, kSwitch, 0, 1, 1),

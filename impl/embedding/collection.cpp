@@ -62,7 +62,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator,
       core::fail(
           SHARDREC_UNSUPPORTED,
           "option HIERARCHICAL does not go with replicated tables on a mesh, nor with REPLICA_SYNC "
-          "EXACT: partial sums of their collections are not added up on nodes");
+          "EXACT or SHARDED: partial sums of their collections are not added up on nodes");
     }
     if (groups.count > 1) options_.hierarchical = false;
     layout_ = std::make_unique<Layout>(model, plan, groups, rank, sums_on_nodes());
@@ -93,8 +93,9 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator,
                             host_bytes(*layout_, options_, groups.count));
   comm::agree(*collectives_, kCreate, [&] { needs.check(); });
   comm::agree(*collectives_, kCreate, [&] {
+    shards_.reserve(layout_->parts_of(rank).size());  // a new one reads those before
     for (const int32_t part : layout_->parts_of(rank)) {
-      shards_.emplace_back(*layout_, part, *backend_->memory());
+      shards_.emplace_back(*layout_, part, *backend_->memory(), shards_);
       shards_.back().fill(*layout_, options_.seed, *backend_);
     }
     backend_->wait();
@@ -194,6 +195,10 @@ void Collection::require_no_backward() const {
 
 void Collection::require_whole() const {
   require_no_backward();
+  require_filled();
+}
+
+void Collection::require_filled() const {
   if (backend_->has_lost()) {
     core::fail(
         SHARDREC_INVALID_STATE,

@@ -27,6 +27,7 @@
 #include "embedding/tables/settings.h"
 #include "embedding/tables/shard.h"
 #include "embedding/tables/snapshot.h"
+#include "embedding/update_follower.h"
 #include "plan/model/model.h"
 #include "plan/plan.h"
 #include "shardrec/collection.h"
@@ -100,6 +101,8 @@ class Collection {
   // A backward is under way on a thread of the library: nobody else reads or changes the tables.
   void set_in_backward(bool in_backward) noexcept { in_backward_ = in_backward; }
   void require_no_backward() const;  // throws INVALID_STATE
+  // Throws INVALID_STATE where the tables are filled in part.
+  void require_filled() const;
   // Who reads or changes the tables asks first: throws INVALID_STATE where they are filled in part, or a
   // backward is under way.
   void require_whole() const;
@@ -127,6 +130,9 @@ class Collection {
   void decide_with(std::unique_ptr<ReplicaAgreement> replicas) noexcept {
     replicas_ = std::move(replicas);
   }
+  // Is told of each update from now on; it stays there as long as lookups do. Before lookups are made.
+  void follow_updates(UpdateFollower* follower) noexcept { follower_ = follower; }
+  UpdateFollower* follower() const noexcept { return follower_; }
   // This rank does not take part in a step that others wait for.
   void give_up(const char* operation) noexcept;
   // For the stages of its lookups' steps, which it outlives.
@@ -162,6 +168,7 @@ class Collection {
   std::unique_ptr<TrainingSettings> settings_;
   std::unique_ptr<Update> update_;
   std::unique_ptr<ReplicaAgreement> replicas_;
+  UpdateFollower* follower_ = nullptr;  // null: there is none
 
   std::atomic<uint64_t> lookups_taken_{0};  // bit per number; given back by any thread
   uint64_t lookups_made_ = 0;

@@ -1,5 +1,6 @@
 #include "embedding/lookup.h"
 
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -286,18 +287,24 @@ bool Lookup::may_finish(Finish how, const char* name) {
 void Lookup::finish(Finish how, const char* name) {
   const bool sent = state_ == State::kSent;
   const core::TraceScope call(collection_->counters().track, name);
-  OperationsScope operations(backend(), stream_);
-  backward_.touch_borrowed(operations);
-  in_step([&] {
-    if (sent) {
-      collection_->communicator().check_before(name);  // in here: it may have lent something
-    } else {
-      backward_.post(input_, name_, how);
-    }
-    backward_.receive(input_, name_, stream_);
-    operations.done();
-  });
-  end_step();
+  const std::atomic<int64_t>& updates = collection_->counters().updates;
+  const int64_t updates_before = updates.load(std::memory_order_relaxed);
+  {
+    OperationsScope operations(backend(), stream_);
+    backward_.touch_borrowed(operations);
+    in_step([&] {
+      if (sent) {
+        collection_->communicator().check_before(name);  // in here: it may have lent something
+      } else {
+        backward_.post(input_, name_, how);
+      }
+      backward_.receive(input_, name_, stream_);
+      operations.done();
+    });
+    end_step();
+  }
+  const bool updated = updates.load(std::memory_order_relaxed) != updates_before;
+  if (updated && collection_->follower() != nullptr) collection_->follower()->updated();
 }
 
 void Lookup::backward(Finish how) {

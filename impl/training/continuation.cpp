@@ -55,6 +55,14 @@ void require_alike(const embedding::Collection& to, const embedding::Collection&
   }
 }
 
+// Those of rows that a lost replica has updated are lost with it.
+void require_all_states(const embedding::Collection& tables) {
+  if (!tables.layout().groups().share_states) return;
+  core::fail(SHARDREC_UNSUPPORTED,
+             "replicas that share optimizer states (REPLICA_SYNC SHARDED) have one copy of each, so"
+             " that none of them is whole alone: load a checkpoint");
+}
+
 Brought brought_by(const EarlierTables& from, int group) {
   Brought out{.group = group};
   if (from.tables == nullptr) return out;
@@ -81,7 +89,9 @@ class Continuation {
   bool run() {
     Brought own;
     comm::agree(ranks_.all, operation_, [&] {
+      require_all_states(to_);
       if (from_.tables != nullptr) {
+        require_all_states(*from_.tables);
         require_alike(to_, *from_.tables);
         from_.tables->require_no_backward();
         from_.tables->synchronize();

@@ -15,6 +15,21 @@ bool any_replicated(const plan::Plan& plan) {
   return std::ranges::any_of(plan.tables, &plan::TablePlan::replicated);
 }
 
+// Are cut tables of all groups trained by the ids and gradients of all ranks?
+bool takes_steps_together(const embedding::CollectionOptions& options) {
+  return options.replica_sync == SHARDREC_REPLICA_SYNC_EXACT ||
+         options.replica_sync == SHARDREC_REPLICA_SYNC_SHARDED;
+}
+
+void require_syncs(const embedding::CollectionOptions& options) {
+  if (options.sync_every == 0 || !takes_steps_together(options)) return;
+  core::fail(SHARDREC_INVALID_ARGUMENT,
+             "option SYNC_EVERY does not go with REPLICA_SYNC EXACT or SHARDED: replicas are equal "
+             "after each step"
+             " then, and there is nothing to average",
+             {.value = options.sync_every, .limit = 0});
+}
+
 // Replicas of several sharding groups may be made on one machine at once: a collection knows of its
 // own group's memory only.
 void require_room(const MeshRanks& own, const plan::Model& model, const plan::Plan& plan,
@@ -41,7 +56,8 @@ std::shared_ptr<embedding::Collection> make_of_all_groups(
     const embedding::CollectionOptions& options) {
   try {
     embedding::ShardingGroups groups = own.groups;
-    groups.exact = options.replica_sync == SHARDREC_REPLICA_SYNC_EXACT;
+    groups.exact = takes_steps_together(options);
+    groups.share_states = options.replica_sync == SHARDREC_REPLICA_SYNC_SHARDED;
     return std::make_shared<embedding::Collection>(own.world, groups, model, plan, options);
   } catch (const comm::AgreedError&) {
     throw;
@@ -84,6 +100,7 @@ std::shared_ptr<embedding::Collection> make_collection(
   // The collection itself compares inside its sharding group only.
   comm::agree_on_same(mesh.ranks, mesh.operation, [&] {
     plan::check_tiling(plan, model);
+    require_syncs(options);
     std::vector<comm::SharedValue> values = {{"model", plan::model_fingerprint(model)},
                                              {"plan", plan::plan_fingerprint(plan, model)}};
     for (const comm::SharedValue& option : embedding::shared_options(options)) {
@@ -91,7 +108,7 @@ std::shared_ptr<embedding::Collection> make_collection(
     }
     return values;
   });
-  const bool exact = options.replica_sync == SHARDREC_REPLICA_SYNC_EXACT;
+  const bool exact = takes_steps_together(options);
   if (mesh.groups.count > 1 && (exact || any_replicated(plan))) {
     return make_of_all_groups(mesh, model, plan, options);
   }

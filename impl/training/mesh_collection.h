@@ -20,7 +20,7 @@ struct MeshRanks {
   embedding::ShardingGroups groups;
 };
 
-// Collective over the mesh. Where a table is replicated, or the option REPLICA_SYNC is EXACT, and there are several
+// Collective over the mesh. Where a table is replicated, or the option REPLICA_SYNC is EXACT or SHARDED, and there are several
 // sharding groups, the collection is of all of them, which take steps together; else it is of this rank's. Throws
 // DISAGREEMENT (ranks bring different models, plans or options), OUT_OF_MEMORY and what a collection's constructor
 // throws, the same on every rank. An error of one rank alone ends the mesh.

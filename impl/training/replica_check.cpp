@@ -85,7 +85,7 @@ class Check {
         operation_(operation),
         hashes_(collection),
         pieces_(embedding::stored_pieces(collection.layout(), collection.shards(),
-                                         embedding::PieceUse::kLoad)),
+                                         embedding::PieceUse::kCompare)),
         differs_(pieces_.size()) {}
 
   void run() {

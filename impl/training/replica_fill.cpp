@@ -51,7 +51,7 @@ class Fill {
   void fill() {
     if (!is_source()) collection_.begin_rewrite();
     for (const embedding::StoredPiece& piece : embedding::stored_pieces(
-             collection_.layout(), collection_.shards(), embedding::PieceUse::kLoad)) {
+             collection_.layout(), collection_.shards(), embedding::PieceUse::kCompare)) {
       const int64_t most = compute::rows_at_once(piece.row_bytes());
       for (int64_t first = 0; first < piece.cells.rows; first += most) {
         send(piece, first, std::min(most, piece.cells.rows - first));

@@ -79,18 +79,32 @@ void ReplicaSync::connect(const std::shared_ptr<embedding::Collection>& collecti
     });
     means_->connect(of_replicas_);
   });
+  if (collection_->options().sync_every > 0) collection_->follow_updates(this);
 }
 
 void ReplicaSync::average() {
   require_ready(kAverage.name);
   require_no_means_under_way("sync_replicas");
   if (alone()) return;
+  or_end(kAverage.name, [&] { average_now(); });
+  set_in_step();
+}
+
+void ReplicaSync::average_now() {
+  prove_call_order(*collection_, kAverage);
+  compare_settings(kAverage);
+  if (exact()) return;
+  collection_->synchronize();
+  means_->average(of_replicas_, kAverage);
+}
+
+void ReplicaSync::updated() {
+  ++updates_since_;
+  if (updates_since_ < collection_->options().sync_every || means_under_way()) return;
   or_end(kAverage.name, [&] {
-    prove_call_order(*collection_, kAverage);
-    compare_settings(kAverage);
-    if (exact()) return;
-    collection_->synchronize();
-    means_->average(of_replicas_, kAverage);
+    if (ended_) throw core::Error(*ended_);
+    collection_->require_filled();
+    average_now();
   });
   set_in_step();
 }
@@ -120,7 +134,7 @@ void ReplicaSync::begin() {
 void ReplicaSync::wait() {
   require_ready(kWait.name);
   if (alone() || exact()) return;
-  if (overlapped_ == nullptr || !overlapped_->under_way()) {
+  if (!means_under_way()) {
     groups_.mesh().check_before(kWait.name);
     core::fail(SHARDREC_INVALID_STATE,
                "sync_wait was called where no sync is under way: call"
@@ -135,7 +149,7 @@ void ReplicaSync::wait() {
     collection_->synchronize();
     overlapped_->apply();
   });
-  step_in_common_ = overlapped_->step();
+  set_in_step_of(overlapped_->step());
 }
 
 void ReplicaSync::connect_overlapped() {
@@ -209,7 +223,7 @@ void ReplicaSync::continue_from(const EarlierTables& from) {
     // Which rows differ is not known: the next sync moves all of them.
     const auto shards = collection_->shards();
     for (size_t s = 0; s < shards.size(); ++s) changed.add_range(s, 0, shards[s].rows());
-    step_in_common_ = -1;
+    set_in_step_of(-1);
   }
 }
 
@@ -220,7 +234,7 @@ void ReplicaSync::require_ready(const char* call) const {
 }
 
 void ReplicaSync::require_no_means_under_way(const char* call) const {
-  if (overlapped_ == nullptr || !overlapped_->under_way()) return;
+  if (!means_under_way()) return;
   groups_.mesh().check_before(call);
   core::fail(SHARDREC_INVALID_STATE,
              core::sentence(call,

@@ -12,6 +12,7 @@
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "embedding/collection.h"
+#include "embedding/update_follower.h"
 #include "training/continuation.h"
 #include "training/mesh_groups.h"
 #include "training/overlapped_means.h"
@@ -19,7 +20,8 @@
 
 namespace shardrec::training {
 
-class ReplicaSync {
+// With option SYNC_EVERY, updates end with a sync, as average() is, when so many have come behind the last one.
+class ReplicaSync : public embedding::UpdateFollower {
  public:
   // mesh: all ranks of it; replicas: those that hold the same boxes. Not collective, but each rank
   // of the mesh makes its objects in the same order.
@@ -31,6 +33,8 @@ class ReplicaSync {
   // is every rank's; one of the replicas' exchange ends the mesh and both groups of this rank.
   void connect(const std::shared_ptr<embedding::Collection>& collection,
                const comm::Operation& operation);
+  // Do updates end with syncs? This object stays there then as long as lookups do.
+  bool follows_updates() const noexcept { return collection_->follower() == this; }
 
   // Those below are collective over the mesh. The collections have the same model, plan and options. What all ranks of the mesh
   // refuse alike is a comm::AgreedError: all is as before. Any other error of an exchange, memory that runs out included, ends the mesh
@@ -64,7 +68,7 @@ class ReplicaSync {
     return alone() || exact() || !collection_->layout().any_cut() ||
            collection_->step() == step_in_common_;
   }
-  void set_in_step() noexcept { step_in_common_ = collection_->step(); }
+  void set_in_step() noexcept { set_in_step_of(collection_->step()); }
 
  private:
   bool alone() const noexcept { return groups_.replicas()->size() == 1; }
@@ -72,6 +76,19 @@ class ReplicaSync {
   bool exact() const noexcept { return collection_->layout().groups().exact; }
   template <class Body>
   void or_end(const char* call, Body body);
+  // Syncs where it is due. What it throws but for what all ranks refuse alike ends the groups of this rank.
+  void updated() override;
+  // Collective over the mesh.
+  void average_now();
+  // Replicas are equal as of a step: updates are counted from here on.
+  void set_in_step_of(int64_t step) noexcept {
+    step_in_common_ = step;
+    updates_since_ = 0;
+  }
+  // Is a sync that was begun not waited for yet?
+  bool means_under_way() const noexcept {
+    return overlapped_ != nullptr && overlapped_->under_way();
+  }
   // Throws where a call cannot begin on this rank.
   void require_ready(const char* call) const;
   void compare_settings(const comm::Operation& operation);
@@ -87,6 +104,7 @@ class ReplicaSync {
   std::unique_ptr<ReplicaMeans> means_;                // null: there is one replica
   std::unique_ptr<OverlappedMeans> overlapped_;        // null: no begin() has come so far
   int64_t step_in_common_ = 0;
+  int64_t updates_since_ = 0;
   std::optional<core::Error> ended_;
 };
 

@@ -36,6 +36,11 @@ Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mes
   }
 }
 
+std::shared_ptr<embedding::Collection> Tables::collection_of_lookups() {
+  if (replicas_ == nullptr || !replicas_->follows_updates()) return collection_;
+  return {shared_from_this(), collection_.get()};
+}
+
 void Tables::sync() {
   if (replicas_ != nullptr) replicas_->average();
 }
@@ -114,7 +119,7 @@ bool Tables::writes_rows() const {
                               " averaged, and one of them would be saved: call"
                               " shardrec_collection_sync_replicas first"));
   }
-  return replicas_->replica() == 0;
+  return replicas_->replica() == 0 || collection_->layout().groups().share_states;
 }
 
 std::string Tables::not_one_model() const {

@@ -17,7 +17,7 @@
 
 namespace shardrec::training {
 
-class Tables {
+class Tables : public std::enable_shared_from_this<Tables> {
  public:
   // Collective over the communicator: as the collection's constructor. The plan is for its ranks.
   Tables(const std::shared_ptr<comm::Communicator>& communicator, const plan::Model& model,
@@ -30,8 +30,9 @@ class Tables {
 
   embedding::Collection& collection() { return *collection_; }
   const embedding::Collection& collection() const { return *collection_; }
-  // Lookups keep it alive.
   const std::shared_ptr<embedding::Collection>& shared_collection() { return collection_; }
+  // For lookups, which keep it alive, and these tables too where their updates end with syncs.
+  std::shared_ptr<embedding::Collection> collection_of_lookups();
   const plan::Plan& plan() const { return collection_->layout().plan(); }
 
   // As ReplicaSync's calls; without a mesh, nothing.
@@ -47,7 +48,7 @@ class Tables {
   // Throws INVALID_STATE while a sync that was begun is not waited for.
   void require_no_sync(const char* call) const;
 
-  // Does this rank write its rows when the tables are saved? One replica does. Throws INVALID_STATE
+  // Does this rank write its rows when the tables are saved? One replica does, or each the states that it has. Throws INVALID_STATE
   // where replicas may differ, or where a load has left the tables filled in part.
   bool writes_rows() const;
 

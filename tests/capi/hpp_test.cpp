@@ -176,7 +176,8 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_DEVICE), 1);
   tables.device_wait("spin");
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_DEVICE_WAIT), SHARDREC_DEVICE_WAIT_SPIN);
-  tables.replica_sync("full");
+  tables.replica_sync("full").sync_every(16);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_SYNC_EVERY), 16);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_REPLICA_SYNC), SHARDREC_REPLICA_SYNC_FULL);
   tables.forward_compression("int8").backward_compression(SHARDREC_COMPRESSION_FLOAT16);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_SEED), 5);

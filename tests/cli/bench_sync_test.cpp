@@ -31,6 +31,14 @@ TEST(BenchSync, CountsTheRowsOfEachKindOfSync) {
   EXPECT_EQ(json.at("full_bytes"), 2 * 2 * 4000 * 17 * 4);
   EXPECT_GT(json.at("touched_bytes_ratio"), 20);
   EXPECT_GE(json.at("overlapped_steps"), 1);
+  // Two replicas, each with a sum for every row; or with those of its half of the rows.
+  EXPECT_EQ(json.at("exact_table_bytes"), 2 * 2 * 4000 * 17 * 4);
+  EXPECT_EQ(json.at("sharded_table_bytes"), 2 * 2 * 4000 * 16 * 4 + 2 * 4000 * 4);
+  EXPECT_EQ(json.at("touched_table_bytes"), json.at("exact_table_bytes"));
+  EXPECT_LT(json.at("touched_step_bytes"), json.at("exact_step_bytes"));
+  EXPECT_LT(json.at("touched_step_bytes"), json.at("sharded_step_bytes"));
+  EXPECT_EQ(json.at("exact_step_sync_bytes"), 0);
+  EXPECT_GT(json.at("sharded_step_sync_bytes"), 0);
   for (const char* const time : {"full", "touched", "overlapped"}) {
     EXPECT_GT(json.at(time + std::string("_ms_min")), 0) << time;
     EXPECT_GT(json.at(time + std::string("_step_ms_median")), 0) << time;

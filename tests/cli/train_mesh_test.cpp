@@ -59,12 +59,20 @@ TEST_F(TrainOnMesh, ExactReplicasTrainToTheBitsOfOneGroup) {
   EXPECT_EQ(exact.json().at("test_auc"), whole.json().at("test_auc"));
   EXPECT_EQ(exact.json().at("first_losses"), whole.json().at("first_losses"));
   EXPECT_EQ(differences(data_->path("whole"), data_->path("exact")), "");
+  const Finished sharded =
+      with({"--sharding-group-size", "2", "--sync", "sharded", "--save", data_->path("sharded")});
+  ASSERT_EQ(sharded.exit_code, 0) << sharded.err;
+  EXPECT_EQ(sharded.json().at("test_auc"), whole.json().at("test_auc"));
+  EXPECT_EQ(differences(data_->path("whole"), data_->path("sharded")), "");
 
-  const Finished overlapped =
-      with({"--sharding-group-size", "2", "--sync", "exact", "--sync-overlap"});
-  EXPECT_EQ(overlapped.exit_code, 1);
-  EXPECT_NE(overlapped.err.find("--sync-overlap does not go with --sync exact"), std::string::npos)
-      << overlapped.err;
+  for (const std::string sync : {"exact", "sharded"}) {
+    const Finished overlapped =
+        with({"--sharding-group-size", "2", "--sync", sync, "--sync-overlap"});
+    EXPECT_EQ(overlapped.exit_code, 1);
+    EXPECT_NE(overlapped.err.find("--sync-overlap does not go with --sync " + sync),
+              std::string::npos)
+        << overlapped.err;
+  }
 }
 
 TEST_F(TrainOnMesh, ShowsTheRanksOfBothKindsOfGroups) {

@@ -19,8 +19,8 @@ namespace {
 constexpr int64_t kExchangedRows = 10;
 constexpr int64_t kExchangedDim = 8;
 
-// A table cut by columns whose optimizer sums over whole rows and whose rows have a largest norm,
-// and one that is replicated by rows: with the gradients of weights, a step exchanges all there is.
+// A table cut by columns whose optimizer sums over whole rows and whose rows have a largest norm, and one that is
+// replicated by rows, on a mesh whose replicas share states: with the gradients of weights, a step exchanges all there is.
 std::shared_ptr<Collection> everything(const std::shared_ptr<comm::local::Group>& group, int rank) {
   plan::Model model;
   plan::set_optimizer(model, {.kind = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, .max_norm = 0.01});
@@ -40,14 +40,16 @@ std::shared_ptr<Collection> everything(const std::shared_ptr<comm::local::Group>
        .cells = {
            .row = 0, .rows = kExchangedRows, .col = kExchangedDim / 2, .cols = kExchangedDim / 2}});
   plan::replicate(plan, model, 1, SHARDREC_REPLICATION_ROWS);
-  return std::make_shared<Collection>(comm::local::join(group, rank), model, plan,
-                                      CollectionOptions{.threads = 1});
+  return std::make_shared<Collection>(
+      comm::local::join(group, rank),
+      ShardingGroups{.count = 2, .size = 2, .exact = true, .share_states = true}, model, plan,
+      CollectionOptions{.threads = 1});
 }
 
 TEST(Exchanges, OfTheLargestStepAreAsManyAsMayBeHeld) {
-  const auto group = comm::local::make_group(2, 2);
+  const auto group = comm::local::make_group(4, 4);
   std::vector<std::thread> ranks;
-  for (int rank = 0; rank < 2; ++rank) {
+  for (int rank = 0; rank < 4; ++rank) {
     ranks.emplace_back([&group, rank] {
       const auto collection = everything(group, rank);
       Lookup lookups[] = {Lookup(collection, {.weight_gradient = true}),

@@ -281,10 +281,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
                                  deal.forward_compression));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_BACKWARD_COMPRESSION,
                                  deal.backward_compression));
-  if (deal.exact) {
-    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_REPLICA_SYNC,
-                                   SHARDREC_REPLICA_SYNC_EXACT));
-  }
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_REPLICA_SYNC, deal.sync));
   shardrec_collection* tables = nullptr;
   shardrec_mesh* mesh = nullptr;
   if (deal.replicas == 1) {

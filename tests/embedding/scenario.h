@@ -114,7 +114,7 @@ struct Deal {
   int ranks_per_node = 1;
   int replicas = 1;    // more than one: of a mesh, each with `ranks` ranks
   int sync_every = 1;  // steps, on a mesh; and after the last one
-  bool exact = false;  // on a mesh: REPLICA_SYNC EXACT
+  shardrec_replica_sync sync = SHARDREC_REPLICA_SYNC_TOUCHED;         // on a mesh
   shardrec_placement placement = SHARDREC_PLACEMENT_INTRA_NODE_SYNC;  // likewise
   shardrec_divisor divisor = SHARDREC_DIVISOR_CUSTOM;                 // of Scenario::divisor
   int threads = 1;

@@ -28,6 +28,11 @@ struct Load {
   bool deduplicate = false;
   shardrec_compression compression = SHARDREC_COMPRESSION_NONE;  // of both directions
   bool hierarchical = false;  // four ranks on two nodes, else two on two
+  // On a mesh of two replicas that are trained together, four ranks on two nodes; TOUCHED: there is no mesh.
+  shardrec_replica_sync replicas = SHARDREC_REPLICA_SYNC_TOUCHED;
+
+  bool on_mesh() const { return replicas != SHARDREC_REPLICA_SYNC_TOUCHED; }
+  int ranks() const { return hierarchical || on_mesh() ? 4 : 2; }
 };
 
 void set_compression(shardrec_options* options, shardrec_compression compression) {
@@ -56,16 +61,21 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, load.kind));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_REPLICATION, load.replication));
+  shardrec_mesh* mesh = nullptr;
+  if (load.on_mesh()) {
+    SR_OK(shardrec_mesh_create(comm, 2, nullptr, &mesh));
+  }
   shardrec_plan* plan = nullptr;
-  SR_OK(shardrec_plan_collective(comm, nullptr, model, options, &plan));
+  SR_OK(shardrec_plan_collective(comm, mesh, model, options, &plan));
   shardrec_options_destroy(&options);
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_REPLICA_SYNC, load.replicas));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, load.threads));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEDUPLICATE, load.deduplicate ? 1 : 0));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, load.hierarchical ? 1 : 0));
   set_compression(options, load.compression);
   shardrec_collection* tables = nullptr;
-  SR_OK(shardrec_collection_create(comm, nullptr, model, plan, options, &tables));
+  SR_OK(shardrec_collection_create(comm, mesh, model, plan, options, &tables));
   std::vector<shardrec_lookup*> slots(static_cast<size_t>(lookups));
   for (shardrec_lookup*& slot : slots) SR_OK(shardrec_lookup_create(tables, nullptr, &slot));
 
@@ -104,6 +114,7 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
   shardrec_collection_destroy(&tables);
   shardrec_options_destroy(&options);
   shardrec_plan_destroy(&plan);
+  shardrec_mesh_destroy(&mesh);
   shardrec_model_destroy(&model);
 }
 
@@ -220,7 +231,7 @@ void expect_no_allocation(
 class Steady : public ::testing::TestWithParam<Load> {};
 
 TEST_P(Steady, StepsAllocateNothing) {
-  const int ranks = GetParam().hierarchical ? 4 : 2;
+  const int ranks = GetParam().ranks();
   expect_no_allocation(
       ranks, ranks / 2,
       [](int rank, shardrec_comm* comm, int steps, const std::function<void(int)>& between) {
@@ -260,6 +271,11 @@ std::vector<Load> steady_loads() {
     loads.push_back({.threads = 2, .compression = compression});
   }
   loads.push_back({.kind = SHARDREC_SHARDING_ROW_WISE, .hierarchical = true});
+  for (const auto sync : {SHARDREC_REPLICA_SYNC_EXACT, SHARDREC_REPLICA_SYNC_SHARDED}) {
+    for (const auto kind : {SHARDREC_SHARDING_ROW_WISE, SHARDREC_SHARDING_COLUMN_WISE}) {
+      loads.push_back({.kind = kind, .threads = 2, .replicas = sync});
+    }
+  }
   for (const shardrec_replication way : {SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE}) {
     loads.push_back({.kind = SHARDREC_SHARDING_DATA_PARALLEL, .threads = 2, .replication = way});
   }

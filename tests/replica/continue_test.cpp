@@ -268,6 +268,22 @@ TEST(ContinueFrom, RefusesWhatIsNotWholeOnAllRanks) {
   });
 }
 
+// What a lost replica had alone cannot go on.
+TEST(ContinueFrom, IsUnsupportedWhereReplicasShareStates) {
+  run_ranks(2, 2, [&](int number, shardrec_comm* comm) {
+    MeshRank shared(comm, {.group = 1, .sync = SHARDREC_REPLICA_SYNC_SHARDED});
+    shared.create();
+    MeshRank exact(comm, {.group = 1, .sync = SHARDREC_REPLICA_SYNC_EXACT});
+    exact.create();
+    EXPECT_EQ(shardrec_collection_continue_from(exact.tables(), shared.tables()),
+              SHARDREC_UNSUPPORTED);
+    EXPECT_EQ(shardrec_collection_continue_from(shared.tables(), exact.tables()),
+              SHARDREC_UNSUPPORTED);
+    train_on(exact, number, 0, 1);
+    train_on(shared, number, 0, 1);
+  });
+}
+
 // Without a mesh all ranks are one group.
 TEST(ContinueFrom, FillsACollectionWithoutAMesh) {
   run_ranks(2, 2, [&](int number, shardrec_comm* comm) {

@@ -1,11 +1,12 @@
-// REPLICA_SYNC EXACT: every replica is trained by the ids and gradients of all ranks of the mesh, with the bits of one group
-// of so many ranks, whatever the optimizer.
+// REPLICA_SYNC EXACT and SHARDED: every replica is trained by the ids and gradients of all ranks of the mesh, with the bits
+// of one group of so many ranks, whatever the optimizer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "embedding/scenario.h"
@@ -30,7 +31,10 @@ constexpr NamedOptimizer kOptimizers[] = {
     {"PartialRowwiseLamb", SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB},
     {"LarsSGD", SHARDREC_OPTIMIZER_LARS_SGD}};
 
-using Case = std::tuple<MeshShape, NamedOptimizer>;
+constexpr MeshShape kSharedShapes[] = {
+    {2, 1}, {4, 2}, {8, 2}, {6, 3}, {6, 3, SHARDREC_PLACEMENT_INTRA_NODE_SHARD}};
+
+using Case = std::tuple<MeshShape, NamedOptimizer, shardrec_replica_sync>;
 
 class Exact : public ::testing::TestWithParam<Case> {
  protected:
@@ -48,7 +52,7 @@ class Exact : public ::testing::TestWithParam<Case> {
   // Tables are cut at random, and some are replicated.
   Deal on_mesh(const Scenario& made) {
     Deal deal = random_mesh_deal(made, random_, shape());
-    deal.exact = true;
+    deal.sync = std::get<2>(GetParam());
     deal.sync_every = 3;
     deal.hierarchical = false;
     return deal;
@@ -58,7 +62,6 @@ class Exact : public ::testing::TestWithParam<Case> {
     Deal deal = mesh;
     deal.ranks = shape().world;
     deal.replicas = 1;
-    deal.exact = false;
     return deal;
   }
 
@@ -91,9 +94,14 @@ TEST_P(Exact, TablesStatesAndOutputsAreThoseOfOneGroupOfAllRanks) {
 
 // Of one rank: what it looks up, steps with and writes differs from what others do.
 TEST(ExactReplicas, AreEqualAfterEachStepAndRowsAreWrittenInAllOfThem) {
-  for (const auto sharding : {SHARDREC_SHARDING_ROW_WISE, SHARDREC_SHARDING_COLUMN_WISE}) {
-    run_ranks(6, 6, [&](int rank, shardrec_comm* comm) {
-      MeshRank own(comm, {.sharding = sharding, .group = 2, .sync = SHARDREC_REPLICA_SYNC_EXACT});
+  for (const auto& [sharding, sync] :
+       {std::pair{SHARDREC_SHARDING_ROW_WISE, SHARDREC_REPLICA_SYNC_EXACT},
+        std::pair{SHARDREC_SHARDING_COLUMN_WISE, SHARDREC_REPLICA_SYNC_EXACT},
+        std::pair{SHARDREC_SHARDING_ROW_WISE, SHARDREC_REPLICA_SYNC_SHARDED},
+        std::pair{SHARDREC_SHARDING_COLUMN_WISE, SHARDREC_REPLICA_SYNC_SHARDED}}) {
+    SCOPED_TRACE(testing::Message() << "sharding " << sharding << ", REPLICA_SYNC " << sync);
+    run_ranks(6, 6, [sharding = sharding, sync = sync](int rank, shardrec_comm* comm) {
+      MeshRank own(comm, {.sharding = sharding, .group = 2, .sync = sync});
       own.create();
       ASSERT_EQ(own.status(), SHARDREC_OK) << shardrec_last_error();
       for (int step = 0; step < 4; ++step) {
@@ -151,13 +159,19 @@ TEST(ExactReplicas, RanksThatDifferInItAreToldAndPartialSumsAreNotAddedUpOnNodes
 }
 
 std::string exact_name_of(const ::testing::TestParamInfo<Case>& test) {
-  const auto& [shape, optimizer] = test.param;
+  const auto& [shape, optimizer, sync] = test.param;
   return name_of(shape) + optimizer.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, Exact,
                          ::testing::Combine(::testing::ValuesIn(kShapes),
-                                            ::testing::ValuesIn(kOptimizers)),
+                                            ::testing::ValuesIn(kOptimizers),
+                                            ::testing::Values(SHARDREC_REPLICA_SYNC_EXACT)),
+                         exact_name_of);
+INSTANTIATE_TEST_SUITE_P(SharedRuns, Exact,
+                         ::testing::Combine(::testing::ValuesIn(kSharedShapes),
+                                            ::testing::ValuesIn(kOptimizers),
+                                            ::testing::Values(SHARDREC_REPLICA_SYNC_SHARDED)),
                          exact_name_of);
 
 }  // namespace

@@ -111,7 +111,8 @@ shardrec_checkpoint_set_tensor(shardrec_checkpoint *checkpoint, const char *name
  * of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
  * replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
  * Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
- * the first replica; those that are cut must have been averaged since their last step (INVALID_STATE).
+ * the first replica, states that replicas share (REPLICA_SYNC SHARDED) by those that have them; those that are cut must
+ * have been averaged since their last step (INVALID_STATE).
  * control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
  * Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
  * before is as it was; only where a disk fails in the last moment and does not let that be undone

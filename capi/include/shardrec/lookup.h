@@ -170,12 +170,13 @@ SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *loo
  * replicated tables all its ranks take the step together, as those of one group do: what one skips or refuses, all skip
  * or refuse, and training settings are the same on all of them. A rank without data takes part with an empty batch; for
  * a sharding group that does not take part, the others wait until their deadline (TIMEOUT, naming a rank of it and the
- * call).
+ * call). With the option SYNC_EVERY of the collection an update may end with a sync of the replicas
+ * (shardrec_collection_create).
  *
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
  * forward; another update than send_gradients was given: these only on this rank; tables that were loaded or
- * filled since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
- * MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * filled since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, DISAGREEMENT
+ * (SYNC_EVERY), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup,
                                                       shardrec_update update);
 

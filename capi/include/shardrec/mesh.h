@@ -17,6 +17,14 @@
  * averages. The sharding groups take each step together then, gradients are divided as replicated tables' are, and rows
  * that a rank writes are written in all replicas.
  *
+ * The option REPLICA_SYNC SHARDED trains with the bits of EXACT and keeps one copy of optimizer states (fully sharded 2D
+ * parallel): the rows of each box are dealt out to the R replicas, in R ranges of equal length, of which the first ones
+ * are longer by one row where R does not divide them. Ids of all W ranks go to the replica that looks them up and to the
+ * one that has the row's states, gradients to the latter alone; it takes the step, and at its end the new weights of the
+ * rows go to the other replicas. Each keeps all weights and 1 / R of the states. States are read and written where they
+ * are, whoever asks; checkpoints have one copy of each, as any other has, and load under other plans and ways of
+ * REPLICA_SYNC. After an error in the step the mesh is dead, as in any collective.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_MESH_H
 #define SHARDREC_MESH_H

@@ -184,6 +184,8 @@ typedef enum shardrec_replica_sync {
   SHARDREC_REPLICA_SYNC_FULL = 0,    /* all rows of all tables */
   SHARDREC_REPLICA_SYNC_TOUCHED = 1, /* those that any replica has changed since the last sync */
   SHARDREC_REPLICA_SYNC_EXACT = 2, /* none: ids and gradients of all ranks train each replica. Since 0.2 */
+  SHARDREC_REPLICA_SYNC_SHARDED = 3, /* as EXACT, but each of R replicas has the optimizer states of 1 / R of the
+                                        rows, and sends their new weights to the others. Since 0.2 */
   SHARDREC_REPLICA_SYNC_FORCE_32 = 0x7fffffff
 } shardrec_replica_sync;
 
@@ -372,8 +374,13 @@ typedef enum shardrec_option {
                                          shardrec_collection_sync_replicas and
                                          shardrec_collection_sync_begin move. Default TOUCHED, for
                                          which a bit per row is kept where a mesh has several
-                                         replicas. EXACT moves none; the same on
-                                         all ranks. Since 0.2 */
+                                         replicas. EXACT and SHARDED move none there;
+                                         the same on all ranks. Since 0.2 */
+  SHARDREC_OPTION_SYNC_EVERY = 414, /* i64, >= 0: on a mesh, so many updates after each other end with a sync
+                                       of the replicas, as shardrec_collection_sync_replicas is; see
+                                       shardrec_collection_create. Default 0: none comes of itself; with
+                                       REPLICA_SYNC EXACT and SHARDED others are INVALID_ARGUMENT; the same on all
+                                       ranks. Since 0.2 */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

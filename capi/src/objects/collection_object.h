@@ -22,7 +22,7 @@ struct CollectionObject {
       : membership(std::move(its_membership)) {}
 
   // The number names the collection in traces and metrics.
-  void set_tables(std::unique_ptr<training::Tables> made) noexcept {
+  void set_tables(std::shared_ptr<training::Tables> made) noexcept {
     tables = std::move(made);
     number = membership->next_collection();
     embedding::trace_as(tables->collection().counters(), membership->communicator().rank(), number);
@@ -30,7 +30,7 @@ struct CollectionObject {
   embedding::Collection& collection() const { return tables->collection(); }
 
   std::shared_ptr<Membership> membership;
-  std::unique_ptr<training::Tables> tables;
+  std::shared_ptr<training::Tables> tables;
   embedding::RowMarks marks;
   uint32_t number = 0;  // of the collections on its communicator; the same on all ranks
   std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();

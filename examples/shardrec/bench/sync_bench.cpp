@@ -48,10 +48,13 @@ int64_t steps_meanwhile(const std::vector<MeasuredSyncs>& blocking) {
 
 void run_rank(const SyncBenchOptions& options, int rank, Comm& comm) {
   SyncKinds kinds;
-  {
-    SyncRank full(options, comm, rank, "full");
-    kinds.full = measure(comm, options.syncs, [&] { return full.blocking(); });
-  }
+  const auto blocking = [&](const char* way) {
+    SyncRank measured(options, comm, rank, way);
+    return measure(comm, options.syncs, [&] { return measured.blocking(); });
+  };
+  kinds.full = blocking("full");
+  kinds.exact = blocking("exact");
+  kinds.sharded = blocking("sharded");
   SyncRank touched(options, comm, rank, "touched");
   kinds.touched = measure(comm, options.syncs, [&] { return touched.blocking(); });
   const int64_t meanwhile = steps_meanwhile(kinds.touched);
@@ -90,7 +93,9 @@ SyncBench add_sync_bench(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "sync",
       "Averaging replicas of tables (2D parallel): all rows, those that were touched, and these "
-      "while steps are taken.");
+      "while steps are taken; and steps of replicas that all ranks train, with all optimizer "
+      "states "
+      "each, or with their share.");
   const auto count = CLI::Range(int64_t{1}, int64_t{1} << 40);
   command->add_option("--tables", o.tables, "Tables")
       ->check(CLI::Range(1, 100000))

@@ -81,12 +81,18 @@ double SyncRank::take_steps(int64_t count) {
 
 SyncTimes SyncRank::counted() const {
   return {.bytes = tables_.stat(SHARDREC_STAT_BYTES_SYNC),
-          .rows = tables_.stat(SHARDREC_STAT_ROWS_SYNCED)};
+          .rows = tables_.stat(SHARDREC_STAT_ROWS_SYNCED),
+          .step_bytes = tables_.stat(SHARDREC_STAT_BYTES_INPUT) +
+                        tables_.stat(SHARDREC_STAT_BYTES_OUTPUT) +
+                        tables_.stat(SHARDREC_STAT_BYTES_GRADIENT)};
 }
 
 SyncTimes SyncRank::counted_since(const SyncTimes& before) const {
   const SyncTimes now = counted();
-  return {.bytes = now.bytes - before.bytes, .rows = now.rows - before.rows};
+  return {.bytes = now.bytes - before.bytes,
+          .rows = now.rows - before.rows,
+          .step_bytes = (now.step_bytes - before.step_bytes) / static_cast<double>(steps_),
+          .table_bytes = tables_.stat(SHARDREC_STAT_BYTES_TABLES)};
 }
 
 SyncTimes SyncRank::blocking() {

@@ -14,12 +14,14 @@ namespace shardrec::cli {
 
 // What a sync took on a rank.
 struct SyncTimes {
-  double step = 0;       // seconds of a step before it, mean
-  double begin = 0;      // seconds; of a blocking sync 0
-  double wait = 0;       // seconds; of a blocking sync all of it
-  double meanwhile = 0;  // seconds of a step between the two, mean; of a blocking sync 0
-  double bytes = 0;      // sent to other replicas
-  double rows = 0;       // averaged
+  double step = 0;         // seconds of a step before it, mean
+  double begin = 0;        // seconds; of a blocking sync 0
+  double wait = 0;         // seconds; of a blocking sync all of it
+  double meanwhile = 0;    // seconds of a step between the two, mean; of a blocking sync 0
+  double bytes = 0;        // sent to other replicas
+  double rows = 0;         // averaged
+  double step_bytes = 0;   // sent by a step's own exchanges, mean
+  double table_bytes = 0;  // of weights and states
 };
 
 class SyncRank {
@@ -27,7 +29,8 @@ class SyncRank {
   // Collective: makes the mesh, the tables and the batches that rotate. rows: what option REPLICA_SYNC takes.
   SyncRank(const SyncBenchOptions& options, Comm& comm, int rank, const std::string& rows);
 
-  // Takes the steps, then the sync, begun by all ranks together. Collective.
+  // Takes the steps, then the sync, begun by all ranks together; that of replicas that are trained together averages
+  // nothing. Collective.
   SyncTimes blocking();
   // The same in two halves, with so many steps between them.
   SyncTimes overlapped(int64_t steps_meanwhile);

@@ -34,26 +34,42 @@ void add_kind(Json& json, const std::string& name, const std::vector<MeasuredSyn
       median(slowest_milliseconds(ranks, [](const SyncTimes& sync) { return sync.step; }));
 }
 
+// The steps of a way to train replicas, and what a step sends of each kind.
+void add_steps(Json& json, const std::string& name, const std::vector<MeasuredSyncs>& ranks,
+               int64_t steps) {
+  const auto count = static_cast<double>(steps);
+  json[name + "_step_ms_median"] =
+      median(slowest_milliseconds(ranks, [](const SyncTimes& sync) { return sync.step; }));
+  json[name + "_step_bytes"] =
+      median_sum(ranks, [](const SyncTimes& sync) { return sync.step_bytes; });
+  json[name + "_step_sync_bytes"] =
+      median_sum(ranks, [count](const SyncTimes& sync) { return sync.bytes / count; });
+  json[name + "_table_bytes"] =
+      median_sum(ranks, [](const SyncTimes& sync) { return sync.table_bytes; });
+}
+
 }  // namespace
 
 std::vector<double> numbers_of(const MeasuredSyncs& syncs) {
   std::vector<double> numbers;
   for (const SyncTimes& sync : syncs.steps) {
-    numbers.insert(numbers.end(),
-                   {sync.step, sync.begin, sync.wait, sync.meanwhile, sync.bytes, sync.rows});
+    numbers.insert(numbers.end(), {sync.step, sync.begin, sync.wait, sync.meanwhile, sync.bytes,
+                                   sync.rows, sync.step_bytes, sync.table_bytes});
   }
   return numbers;
 }
 
 MeasuredSyncs syncs_from(const std::vector<double>& numbers) {
   MeasuredSyncs syncs;
-  for (auto at = numbers.begin(); at != numbers.end(); at += 6) {
+  for (auto at = numbers.begin(); at != numbers.end(); at += 8) {
     syncs.steps.push_back({.step = at[0],
                            .begin = at[1],
                            .wait = at[2],
                            .meanwhile = at[3],
                            .bytes = at[4],
-                           .rows = at[5]});
+                           .rows = at[5],
+                           .step_bytes = at[6],
+                           .table_bytes = at[7]});
   }
   return syncs;
 }
@@ -92,6 +108,12 @@ std::string sync_report(const SyncBenchOptions& options, const SyncKinds& kinds,
   const auto ratio = [&](const char* name, const char* of, const char* to) {
     json[name] = json[of].get<double>() / json[to].get<double>();
   };
+  json["touched_step_bytes"] =
+      median_sum(kinds.touched, [](const SyncTimes& sync) { return sync.step_bytes; });
+  json["touched_table_bytes"] =
+      median_sum(kinds.touched, [](const SyncTimes& sync) { return sync.table_bytes; });
+  add_steps(json, "exact", kinds.exact, options.steps);
+  add_steps(json, "sharded", kinds.sharded, options.steps);
   ratio("touched_bytes_ratio", "full_bytes", "touched_bytes");
   ratio("touched_time_ratio", "full_ms_median", "touched_ms_median");
   ratio("overlapped_time_share", "overlapped_ms_median", "touched_ms_median");

@@ -23,6 +23,9 @@ struct SyncKinds {
   std::vector<MeasuredSyncs> full;
   std::vector<MeasuredSyncs> touched;
   std::vector<MeasuredSyncs> overlapped;  // of touched rows
+  // Of replicas that are trained together: what is sent between them is of the steps.
+  std::vector<MeasuredSyncs> exact;
+  std::vector<MeasuredSyncs> sharded;
 };
 // steps_meanwhile: of each overlapped one.
 std::string sync_report(const SyncBenchOptions& options, const SyncKinds& kinds,

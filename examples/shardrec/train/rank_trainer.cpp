@@ -61,7 +61,7 @@ RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, cons
       rank_(rank),
       ranks_(options.ranks),
       writes_predictions_(!options.output.empty()),
-      sync_every_(mesh != nullptr && options.sync != "exact" ? options.sync_every : 0),
+      sync_every_(mesh != nullptr && options.averages() ? options.sync_every : 0),
       own_feed_(in_processes(options.engine)),
       schema_(schema),
       layers_on_device_(options.layers_on_device),

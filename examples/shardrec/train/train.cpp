@@ -333,12 +333,13 @@ void check_precision(const TrainOptions& options) {
 // Throws UserError for options that do not go with the way in which replicas are kept equal; also where rows of a sync and
 // of steps would be under way at once over NCCL.
 void check_sync(const TrainOptions& options) {
-  if (options.sync == "exact" && options.sync_overlap) {
-    throw UserError("--sync-overlap does not go with --sync exact, which averages nothing.");
+  if (!options.averages() && options.sync_overlap) {
+    throw UserError("--sync-overlap does not go with --sync " + options.sync +
+                    ", which averages nothing.");
   }
-  if (options.sync == "exact" && options.momentum_scale != 1) {
-    throw UserError(
-        "--momentum-scale is of replicas that are averaged; --sync exact averages nothing.");
+  if (!options.averages() && options.momentum_scale != 1) {
+    throw UserError("--momentum-scale is of replicas that are averaged; --sync " + options.sync +
+                    " averages nothing.");
   }
   if (!options.sync_overlap || options.engine != "nccl" || options.tables_on.on_cpu()) return;
   throw UserError(

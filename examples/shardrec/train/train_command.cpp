@@ -103,8 +103,9 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
       ->add_option("--sync", o.sync,
                    "Rows that are averaged: touched (those that a copy has changed since) or full "
                    "(all); or exact: none, for ids and gradients of all ranks train every copy in "
-                   "each step, as without groups")
-      ->check(CLI::IsMember({"touched", "full", "exact"}))
+                   "each step, as without groups; sharded: as exact, but each copy keeps its share "
+                   "of the optimizer states, and sends the rows that it updates to the others")
+      ->check(CLI::IsMember({"touched", "full", "exact", "sharded"}))
       ->needs(group)
       ->capture_default_str();
   command

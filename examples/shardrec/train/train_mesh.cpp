@@ -24,7 +24,7 @@ std::string training_text(const TrainOptions& options, const Model& model, const
     if (plan.box_count(table) == 0) ++replicated;
   }
   std::string out;
-  if (options.sync == "exact") return ", all ranks train every replica in each step";
+  if (!options.averages()) return ", all ranks train every replica in each step";
   if (replicated < tables) {
     out += ", replicas averaged every " +
            (options.sync_every == 1 ? "step" : std::to_string(options.sync_every) + " steps") +

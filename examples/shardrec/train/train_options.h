@@ -32,6 +32,8 @@ struct TrainOptions {
   int64_t sync_every = 1;        // steps; on a mesh
   std::string sync = "touched";  // rows that are averaged
   bool sync_overlap = false;     // while the next steps are taken
+  // Are replicas averaged, and not trained by all ranks?
+  bool averages() const { return sync != "exact" && sync != "sharded"; }
   std::string placement = "intra_node_sync";
   int64_t batch = 0;  // global; 0: the format's default
   int epochs = -1;    // -1: the format's default

@@ -48,6 +48,7 @@ void list_changes(embedding::Collection& collection, const embedding::RowMark& m
                                 .rows = pieces[i].cells.rows,
                                 .col = pieces[i].cells.col,
                                 .shard = pieces[i].shard,
+                                .of_states = pieces[i].part != SHARDREC_TABLE_WEIGHTS,
                                 .bits = bits,
                                 .count = compute::count_row_bits(bits)});
     }

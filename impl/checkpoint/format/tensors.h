@@ -105,8 +105,9 @@ struct ChangedList {
   int32_t table = 0;  // index in the model
   int64_t row = 0;
   int64_t rows = 0;
-  int64_t col = 0;   // of the first box that saves them, for the list's name
-  size_t shard = 0;  // of the rank's tables, whose rows they are
+  int64_t col = 0;         // of the first box that saves them, for the list's name
+  size_t shard = 0;        // of the rank's tables, whose rows they are
+  bool of_states = false;  // has its boxes no weights, which another list is of? Likewise
   std::span<const compute::RowWord> bits = {};
   int64_t count = 0;
 };

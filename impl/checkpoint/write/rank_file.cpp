@@ -27,8 +27,8 @@ std::string tensor_name(const CollectionContents& collection, const BoxTensor& b
 
 std::string list_name(const CollectionContents& collection, const ChangedList& list) {
   const plan::Table& table = collection.model->tables[static_cast<size_t>(list.table)];
-  return sentence(collection.name, collection.name.empty() ? "" : "/", table.name, "/rows/",
-                  list.row, "_", list.col);
+  return sentence(collection.name, collection.name.empty() ? "" : "/", table.name,
+                  list.of_states ? "/state_rows/" : "/rows/", list.row, "_", list.col);
 }
 
 const ChangedList* list_of(const CollectionContents& collection, const BoxTensor& box) {

@@ -47,7 +47,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, const Di
     bytes += sizeof(GradientHeader);
     lent_[static_cast<size_t>(owner)] = 0;
     for (size_t b = 0; b < blocks.size(); ++b) {
-      if (sent[b].rows == 0) continue;
+      if (sent[b].rows == 0 || !layout_.updates(part_of(blocks[b]))) continue;
       ++targets;
       if (lends_to(owner)) ++lent_[static_cast<size_t>(owner)];
       if (lends_to(owner) && may_lend(blocks[b])) continue;
@@ -78,7 +78,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, const Di
     const std::byte* body = out;
     const size_t first_target = targets_.size();
     for (size_t b = 0; b < blocks.size(); ++b) {
-      if (sent[b].rows == 0) continue;
+      if (sent[b].rows == 0 || !layout_.updates(part_of(blocks[b]))) continue;
       const bool is_lent = !lent.empty() && may_lend(blocks[b]);
       targets_.push_back({.block = &sent[b],
                           .part = blocks[b].part,

@@ -70,6 +70,9 @@ class GradientPacking {
   float max_gradient_of(const Target& target) const;
 
   bool may_lend(const Block& block) const;
+  const Part& part_of(const Block& block) const {
+    return layout_.parts()[static_cast<size_t>(block.part)];
+  }
   const Layout& layout_;
   std::vector<std::byte*> headers_;  // of messages_
   std::vector<comm::ConstBytes> messages_;

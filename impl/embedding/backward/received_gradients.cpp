@@ -23,7 +23,11 @@ ReceivedGradients::ReceivedGradients(const Layout& layout,
       own_blocks_(layout.blocks_of(layout.rank())),
       heads_(static_cast<size_t>(layout.ranks()), sizeof(GradientHeader)),
       rows_(layout.parts_of(layout.rank()).size()),
-      memory_(memory) {}
+      memory_(memory) {
+  for (const Block& block : own_blocks_) {
+    updated_.push_back(layout.updates(layout.parts()[static_cast<size_t>(block.part)]) ? 1 : 0);
+  }
+}
 
 void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                              std::span<const comm::ConstBytes> bodies,
@@ -39,7 +43,8 @@ void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstByte
     std::memcpy(&header, message.data(), sizeof header);
     const std::span<const GradientRows> lent_blocks = lent[static_cast<size_t>(source)];
     size_t with_rows = 0;
-    for (size_t b = 0; b < own_blocks_.size(); ++b) with_rows += received[b].rows != 0 ? 1 : 0;
+    const auto has_gradients = [&](size_t b) { return received[b].rows != 0 && updated_[b] != 0; };
+    for (size_t b = 0; b < own_blocks_.size(); ++b) with_rows += has_gradients(b) ? 1 : 0;
     if (!lent_blocks.empty() && lent_blocks.size() != with_rows) {
       core::fail(SHARDREC_CORRUPT_DATA,
                  core::sentence("rank ", source, " lends gradients of ", lent_blocks.size(),
@@ -50,7 +55,7 @@ void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstByte
     size_t at = 0;
     size_t again = 0;  // bytes of the second section
     for (size_t b = 0; b < own_blocks_.size(); ++b) {
-      if (received[b].rows == 0) continue;
+      if (!has_gradients(b)) continue;
       GradientRows& rows = blocks_[received.number(b)];
       const int64_t width = layout_.parts()[static_cast<size_t>(own_blocks_[b].part)].width;
       const size_t bytes = rows_bytes(received[b].rows, width);

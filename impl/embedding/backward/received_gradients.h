@@ -48,6 +48,7 @@ class ReceivedGradients {
  private:
   const Layout& layout_;
   std::span<const Block> own_blocks_;
+  std::vector<uint8_t> updated_;                 // by own block: do gradients come for it?
   std::vector<size_t> heads_;                    // by source, all the same
   std::vector<GradientRows> blocks_;             // as Inbox::present_blocks()
   std::vector<compute::GradientBlock> located_;  // of the parts, one after the other

@@ -43,7 +43,7 @@ SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> 
     neighbours_.emplace_back();
     if (!shared_.back()) continue;
     const Part& part = layout.parts()[static_cast<size_t>(shard.part())];
-    for (const int32_t p : layout.answering(part.table)) {
+    for (const int32_t p : layout.updated(part.table)) {
       const Part& other = layout.parts()[static_cast<size_t>(p)];
       const int64_t first = std::max(part.row, other.row);
       const int64_t last = std::min(part.row + part.rows, other.row + other.rows);

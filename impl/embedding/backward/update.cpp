@@ -81,6 +81,8 @@ Update::Update(const StepContext& context)
       statistics_exchange_(context.make_exchange(ExchangeKind::kStatistics, "backward")),
       norms_(context.layout, shards_, norms_by_table(context.model()), context.bodies),
       norms_exchange_(context.make_exchange(ExchangeKind::kNorms, "backward")),
+      weights_(context),
+      weights_exchange_(context.make_exchange(ExchangeKind::kReplicaWeights, "backward")),
       rows_(shards_.size()),
       gradients_(context.layout, context.backend().memory()),
       buffer_memory_(context.backend().memory()),
@@ -105,7 +107,9 @@ void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPl
     if (uncounted_ == &plan) count_uncounted();  // before it is built anew
   }
   for (size_t s = 0; s < shards_.size(); ++s) {
-    wanted_[s] = steps[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
+    const Part& part = context_.layout.parts()[static_cast<size_t>(shards_[s].part())];
+    const bool frozen = steps[static_cast<size_t>(shards_[s].table())].frozen;
+    wanted_[s] = frozen || !context_.layout.updates(part) ? 0 : 1;
   }
   plan.build(inbox, wanted_);
 }
@@ -209,6 +213,7 @@ void Update::take_step(uint64_t lookup, PhaseTimer& timer) {
   if (statistics_.needed()) sum_statistics(lookup, timer);
   update_rows();
   if (norms_.needed()) rescale(lookup, timer);
+  if (weights_.needed()) exchange_weights(lookup, timer);
   count_updated();
   drop_accumulated();
 }
@@ -280,7 +285,8 @@ void Update::update_rows() {
   }
   const RowChange change(context_.snapshot);
   if (change) {
-    for (size_t s = 0; s < shards_.size(); ++s) change.keep(s, rows_of(s));
+    for (size_t s = 0; s < shards_.size(); ++s) change.keep(s, rows_[s] = rows_of(s));
+    if (weights_.needed()) weights_.keep(rows_, change);
   }
   context_.backend().rows().update_rows(row_steps_);
 }
@@ -302,6 +308,18 @@ void Update::rescale(uint64_t lookup, PhaseTimer& timer) {
   }
   const RowChange change(context_.snapshot);  // of rows that update_rows() has kept
   context_.backend().rows().rescale_rows(totals_);
+}
+
+// An error ends the communicator: some groups may have rows that others have not.
+void Update::exchange_weights(uint64_t lookup, PhaseTimer& timer) {
+  for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
+  weights_.pack(rows_, weights_exchange_.buffer());
+  timer.next(Phase::kGradientExchange);
+  weights_exchange_.post(lookup, weights_.messages());
+  weights_.take(weights_exchange_.receive());
+  weights_exchange_.count_sent(context_.counters.bytes_sync);
+  context_.counters.rows_synced.fetch_add(weights_.taken(), std::memory_order_relaxed);
+  timer.next(Phase::kUpdate);
 }
 
 // Where the host does not know yet how many rows there were, it counts them later.

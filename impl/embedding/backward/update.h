@@ -14,6 +14,7 @@
 #include "embedding/backward/divisors.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/backward/received_gradients.h"
+#include "embedding/backward/replica_weights.h"
 #include "embedding/backward/replicated.h"
 #include "embedding/backward/statistics.h"
 #include "embedding/exchange/exchange.h"
@@ -79,13 +80,15 @@ class Update {
 
  private:
   // Steps in their order. Each needs some tables only: add_kept() where gradients are kept, sum_replicas()
-  // for tables replicated by rows, sum_statistics() and rescale() for tables cut by columns.
+  // for tables replicated by rows, sum_statistics() and rescale() for tables cut by columns, exchange_weights() where groups
+  // share optimizer states.
   void add_kept();
   void sum_replicas(uint64_t lookup, PhaseTimer& timer);
   void sum_statistics(uint64_t lookup, PhaseTimer& timer);
   // Throws before the first row has changed, or not at all.
   void update_rows();
   void rescale(uint64_t lookup, PhaseTimer& timer);
+  void exchange_weights(uint64_t lookup, PhaseTimer& timer);
   void count_updated();
   void count_uncounted();  // counting_ is held
   void count_rows_of(size_t shard, size_t rows);
@@ -119,7 +122,9 @@ class Update {
   Exchange statistics_exchange_;
   SharedStatistics norms_;
   Exchange norms_exchange_;
-  std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged
+  ReplicaWeights weights_;
+  Exchange weights_exchange_;
+  std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums or weights are exchanged
   ReceivedGradients gradients_;
   compute::Buffer buffer_memory_;  // gradients on their way to kept_ or to other ranks
   std::vector<float*> buffers_;    // by own shard; null: not wanted

@@ -27,7 +27,8 @@ ProductRows product_rows(comm::ConstBytes message, comm::ConstBytes body, const 
   if (header.unscaled == 0) return {rows, true};
   const auto blocks = layout.blocks_of(layout.rank());
   for (size_t b = 0; b < blocks.size(); ++b) {
-    rows += rows_bytes(received[b].rows, layout.parts()[static_cast<size_t>(blocks[b].part)].width);
+    const Part& part = layout.parts()[static_cast<size_t>(blocks[b].part)];
+    if (layout.updates(part)) rows += rows_bytes(received[b].rows, part.width);
   }
   return {rows, false};
 }
@@ -52,7 +53,7 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
     return layout_.parts()[static_cast<size_t>(blocks[b].part)];
   };
   const auto answered = [&](size_t b, int source) {
-    return !blocks[b].sequence && layout_.answers(part_of(b), source);
+    return !blocks[b].sequence && layout_.answers_products(part_of(b), source);
   };
   size_t bytes = 0;
   for (int source = 0; source < layout_.ranks(); ++source) {
@@ -82,6 +83,7 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
                              .out = static_cast<float*>(static_cast<void*>(out))});
         out += products_bytes(block.ids, ranges_[b].size());
       }
+      if (!layout_.updates(part_of(b))) continue;
       if (of_sequences || !blocks[b].sequence) rows += rows_bytes(block.rows, part_of(b).width);
     }
     messages_[static_cast<size_t>(source)] = buffer.host(message, out);
@@ -98,7 +100,7 @@ WeightGradients::WeightGradients(const Layout& layout) : layout_(layout) {
   size_t sources = 0;
   for (const plan::Feature& feature : layout.model().features) {
     first_source_.push_back(sources);
-    sources += layout.answering(feature.table).size();
+    sources += layout.updated(feature.table).size();
   }
   sources_.resize(sources);
   features_.reserve(first_source_.size());
@@ -112,7 +114,7 @@ WeightGradients::TableTerms WeightGradients::terms_of(int32_t number) const {
   };
   const TableLayout& table = layout_.table(number);
   std::vector<std::vector<Term>> by_interval(table.routing.intervals());
-  const PartRange parts = layout_.answering(number);
+  const PartRange parts = layout_.updated(number);
   for (size_t k = 0; k < parts.size(); ++k) {
     const Part& part = layout_.parts()[static_cast<size_t>(parts[k])];
     const std::vector<compute::ColumnRange> ranges = adjacent_columns(part);
@@ -145,8 +147,8 @@ void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& ba
     size_t at = 0;
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      if (blocks[b].sequence || !layout_.answers(part, layout_.rank())) continue;
-      const size_t k = layout_.answering(part.table).index_of(blocks[b].part);
+      if (blocks[b].sequence || !layout_.answers_products(part, layout_.rank())) continue;
+      const size_t k = layout_.updated(part.table).index_of(blocks[b].part);
       const size_t ranges = range_counts_[static_cast<size_t>(blocks[b].part)];
       sources_[first_source_[static_cast<size_t>(blocks[b].feature)] + k] = {
           static_cast<const float*>(static_cast<const void*>(message.data() + at)),
@@ -171,7 +173,7 @@ void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& ba
     gradients.out = out + batch.first_id(feature);
     if (layout_.is_sequence(feature)) continue;
     gradients.intervals = intervals.empty() ? nullptr : intervals.data();
-    gradients.parts = {sources_.data() + first_source_[f], layout_.answering(table).size()};
+    gradients.parts = {sources_.data() + first_source_[f], layout_.updated(table).size()};
     gradients.terms = terms.terms;
     gradients.first_term = terms.first;
   }

@@ -122,9 +122,14 @@ void WireCodec::add_gradients(comm::ConstBytes message, std::span<const Block> b
                               RowsOf rows_of) {
   GradientHeader header;
   std::memcpy(&header, message.data(), sizeof header);
-  for (size_t b = 0; b < blocks.size(); ++b) add(rows_of(b), blocks[b]);
+  const auto updated = [&](size_t b) {
+    return layout_.updates(layout_.parts()[static_cast<size_t>(blocks[b].part)]);
+  };
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    if (updated(b)) add(rows_of(b), blocks[b]);
+  }
   for (size_t b = 0; header.unscaled != 0 && b < blocks.size(); ++b) {
-    if (!blocks[b].sequence) add(rows_of(b), blocks[b]);
+    if (!blocks[b].sequence && updated(b)) add(rows_of(b), blocks[b]);
   }
 }
 

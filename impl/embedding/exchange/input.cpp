@@ -111,8 +111,9 @@ void InputExchange::count_received() {
   for (int source = 0; source < layout.ranks(); ++source) {
     const auto received = inbox_.blocks(source);
     for (size_t b = 0; b < blocks.size(); ++b) {
-      if (received[b].ids == 0) continue;
-      const int32_t table = layout.parts()[static_cast<size_t>(blocks[b].part)].table;
+      const Part& part = layout.parts()[static_cast<size_t>(blocks[b].part)];
+      if (received[b].ids == 0 || part.use == PartUse::kUpdates) continue;
+      const int32_t table = part.table;
       counters.tables[static_cast<size_t>(table)].ids_looked_up.fetch_add(
           received[b].ids, std::memory_order_relaxed);
     }

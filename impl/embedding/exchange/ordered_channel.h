@@ -33,6 +33,7 @@ enum class ExchangeKind : uint32_t {
   kReadListRequest,
   kReadListReply,
   kWriteList,
+  kReplicaWeights,
 };
 
 class OrderedChannel {
@@ -58,10 +59,10 @@ class OrderedChannel {
   // For calls that exchange something: the two halves may be those of two calls. Throws
   // INVALID_STATE where the first half was posted and not received.
   void require_nothing_posted(const char* call) const;
-  // One backward exchanges 6 at most: kGradient, kWeightGradients, kReplicaRows, kReplicaSums,
-  // kStatistics, kNorms. While it receives the first, those of the backward before it may be there
+  // One backward exchanges 7 at most: kGradient, kWeightGradients, kReplicaRows, kReplicaSums,
+  // kStatistics, kNorms, kReplicaWeights. While it receives the first, those of the backward before it may be there
   // still. A forward, a read, a write or a sync exchanges two at most.
-  static constexpr size_t kMostHeld = 7;
+  static constexpr size_t kMostHeld = 8;
   // Exchanges that are not reclaimed.
   size_t held() const { return held_count_; }
 

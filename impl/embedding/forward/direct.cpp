@@ -11,7 +11,7 @@ DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
     const Part& part = layout.parts()[static_cast<size_t>(blocks[b].part)];
     const TableLayout& table = layout.table(part.table);
     // A sequence is direct where all of its ids come here.
-    bool direct = !blocks[b].sequence || table.whole;
+    bool direct = layout.answers(part, layout.rank()) && (!blocks[b].sequence || table.whole);
     for (const Segment& segment : layout.segments(part.table)) {
       const bool adds =
           std::any_of(segment.addends.begin(), segment.addends.end(), [&](const Addend& addend) {

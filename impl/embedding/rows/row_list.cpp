@@ -24,6 +24,7 @@ class Targets {
   Targets(const Layout& layout, const RowList& list, const Values& values, RowsWay way)
       : layout_(layout),
         table_(layout.table(list.table)),
+        number_(list.table),
         values_(values),
         way_(way),
         receivers_(table_.replicated || layout.groups().exact ? table_.parts
@@ -78,13 +79,29 @@ class Targets {
     for (auto t = static_cast<size_t>(routing.first_target[interval]);
          t < static_cast<size_t>(routing.first_target[interval + 1]); ++t) {
       const auto receiver = static_cast<size_t>(routing.targets[t]);
-      const int32_t target = of_part_[static_cast<size_t>(receivers_[receiver])];
-      if (target >= 0) visit(target);
+      for_each_copy(receiver, [&](int32_t part) {
+        const int32_t target = of_part_[static_cast<size_t>(part)];
+        if (target >= 0) visit(target);
+      });
     }
+  }
+
+  // Where states are shared, targets are those of a rank of the first group: each group has a copy of its parts for
+  // lookups.
+  template <class Visit>
+  void for_each_copy(size_t receiver, Visit visit) const {
+    const ShardingGroups& groups = layout_.groups();
+    const bool copied =
+        layout_.shares_states(number_) && receiver < table_.parts_of_group(0, groups).size();
+    for (int group = 0; copied && group < groups.count; ++group) {
+      visit(table_.parts_of_group(group, groups)[receiver]);
+    }
+    if (!copied) visit(receivers_[receiver]);
   }
 
   const Layout& layout_;
   const TableLayout& table_;
+  int32_t number_;  // of the table
   Values values_;
   RowsWay way_;
   PartRange receivers_;         // of a cut table, those of the own sharding group, or of exact ones

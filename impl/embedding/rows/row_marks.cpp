@@ -22,7 +22,7 @@ size_t list_shard(std::span<const compute::RowWord> bits, int64_t begin, int64_t
   return count;
 }
 
-// Shards of a table whose rows may be the same ones: the columns differ then.
+// Shards of a table whose rows may be the same ones: the columns differ then, or they are states of these rows.
 size_t list_marked(Collection& collection, const RowMark& mark, int32_t table, int64_t first,
                    std::span<int64_t> rows) {
   std::vector<int64_t> own(rows.size());

@@ -84,8 +84,12 @@ int64_t message_width(const Part& part, const Values& values) {
 
 bool concerns(const Layout& layout, const Part& part, const Values& values, RowsWay way,
               int caller) {
+  if (part.use == PartUse::kLookups) {
+    return values.state < 0 && (way == RowsWay::kWrite || layout.answers(part, caller));
+  }
+  if (part.use == PartUse::kUpdates && values.state < 0) return false;
   if (way == RowsWay::kWrite) return layout.takes_from(part, caller);
-  if (!layout.answers(part, caller)) return false;
+  if (part.use == PartUse::kAll && !layout.answers(part, caller)) return false;
   return !values.by_row || values.per_box || part.columns[0].col == 0;
 }
 

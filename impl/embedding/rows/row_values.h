@@ -39,7 +39,8 @@ int64_t message_width(const Part& part, const Values& values);
 enum class RowsWay : uint8_t { kRead, kWrite };
 
 // Does a part send its rows to a rank that reads them, or take those that the rank writes? On a mesh cut tables do so
-// within a sharding group; every replica of a table takes what any rank writes. What is one value per row is read from
+// within a sharding group; every replica of a table takes what any rank writes. States that groups share are of the parts
+// for updates. What is one value per row is read from
 // the owner of its first column.
 bool concerns(const Layout& layout, const Part& part, const Values& values, RowsWay way,
               int caller);

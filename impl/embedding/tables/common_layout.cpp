@@ -28,7 +28,8 @@ CommonLayout::CommonLayout(const plan::Model& model, const plan::Plan& plan,
   size_t most_parts = 0;
   for (const plan::TablePlan& table : plan_.tables) {
     most_parts += table.replicated ? static_cast<size_t>(ranks())
-                                   : table.boxes.size() * static_cast<size_t>(groups.count);
+                                   : table.boxes.size() * static_cast<size_t>(groups.count) *
+                                         (groups.share_states ? 2 : 1);
   }
   parts_.reserve(most_parts);
   for (size_t t = 0; t < tables_.size(); ++t) {
@@ -37,7 +38,7 @@ CommonLayout::CommonLayout(const plan::Model& model, const plan::Plan& plan,
     build_routing(tables_[t], table);
     if (!tables_[t].replicated) build_segments(tables_[t], table);
     if (sums_on_nodes && plan_.topology.nodes() > 1) find_node_sums(tables_[t]);
-    tables_[t].whole = tables_[t].routing.intervals() == 1 &&
+    tables_[t].whole = tables_[t].routing.intervals() == 1 && tables_[t].update_parts.count == 0 &&
                        model_.tables[t].out_of_range != SHARDREC_OUT_OF_RANGE_DROP;
     tables_[t].owner_applies_divisor =
         model_.optimizer_of(table).max_gradient == 0 &&
@@ -61,6 +62,7 @@ CommonLayout::CommonLayout(const plan::Model& model, const plan::Plan& plan,
   }
   for (const TableLayout& table : tables_) {
     if (table.replicated ? table.own_ids_only() : groups.count > 1 && !groups.exact) continue;
+    if (table.update_parts.count != 0) continue;
     for (size_t k = 0; k < table.features.size(); ++k) {
       routes_[static_cast<size_t>(table.features[k])] = route_to(table.parts, table, k);
     }
@@ -68,17 +70,30 @@ CommonLayout::CommonLayout(const plan::Model& model, const plan::Plan& plan,
 }
 
 FeatureRoute CommonLayout::route_to(PartRange receivers, const TableLayout& table, size_t k) const {
-  const auto number = [&](int32_t part) {
-    return first_block_of(parts_[static_cast<size_t>(part)].owner) +
-           static_cast<size_t>(block_of(part, k));
-  };
   FeatureRoute route;
   route.blocks.reserve(receivers.size());
-  for (const int32_t part : receivers) route.blocks.push_back(static_cast<uint32_t>(number(part)));
+  for (const int32_t part : receivers) route.blocks.push_back(block_number(part, k));
   route.targets.reserve(table.routing.targets.size());
   for (const int32_t receiver : table.routing.targets) {
     const int32_t part = receivers[static_cast<size_t>(receiver)];
-    route.targets.push_back({number(part), parts_[static_cast<size_t>(part)].row});
+    route.targets.push_back({block_number(part, k), parts_[static_cast<size_t>(part)].row});
+  }
+  return route;
+}
+
+// The targets of the routing are those of a rank of the first group.
+FeatureRoute CommonLayout::route_to_group(int group, const TableLayout& table, size_t k) const {
+  const PartRange first = table.parts_of_group(0, groups_);
+  const PartRange own = table.parts_of_group(group, groups_);
+  FeatureRoute route;
+  route.blocks.reserve(own.size() + table.update_parts.size());
+  for (const int32_t part : own) route.blocks.push_back(block_number(part, k));
+  for (const int32_t part : table.update_parts) route.blocks.push_back(block_number(part, k));
+  route.targets.reserve(table.routing.targets.size());
+  for (const int32_t receiver : table.routing.targets) {
+    const auto number = static_cast<size_t>(receiver);
+    const int32_t part = number < first.size() ? own[number] : table.parts[number];
+    route.targets.push_back({block_number(part, k), parts_[static_cast<size_t>(part)].row});
   }
   return route;
 }
@@ -138,10 +153,31 @@ void CommonLayout::add_parts(int32_t table) {
   for (int group = 0; group < groups_.count; ++group) {
     for (Part part : parts) {
       part.owner = groups_.rank_of(group, part.owner);
+      if (groups_.share_states) part.use = PartUse::kLookups;
       parts_.push_back(part);
     }
   }
+  if (groups_.share_states) add_update_parts(parts, layout);
   layout.parts.count = static_cast<int32_t>(parts_.size()) - layout.parts.first;
+}
+
+void CommonLayout::add_update_parts(std::span<const Part> parts, TableLayout& layout) {
+  layout.update_parts.first = static_cast<int32_t>(parts_.size());
+  for (int group = 0; group < groups_.count; ++group) {
+    for (const Part& whole : parts) {
+      const auto row_at = [&](int of_group) {
+        return whole.row + whole.rows / groups_.count * of_group +
+               std::min<int64_t>(whole.rows % groups_.count, of_group);
+      };
+      Part part = whole;
+      part.owner = groups_.rank_of(group, whole.owner);
+      part.row = row_at(group);
+      part.rows = row_at(group + 1) - part.row;
+      part.use = PartUse::kUpdates;
+      if (part.rows != 0) parts_.push_back(part);
+    }
+  }
+  layout.update_parts.count = static_cast<int32_t>(parts_.size()) - layout.update_parts.first;
 }
 
 void CommonLayout::build_routing(TableLayout& layout, int32_t table) {
@@ -158,11 +194,15 @@ void CommonLayout::build_routing(TableLayout& layout, int32_t table) {
   // Of own ids, the own replica is the only receiver; of cut tables, parts of the own group are, which are as those of any,
   // or those of all groups.
   const size_t receivers = layout.receivers_of_first_group(groups_).size();
-  const int32_t copies = groups_.exact ? groups_.count : 1;  // of a cut table among them
+  const bool shared = layout.update_parts.count != 0;
+  // Of a cut table among them: of those for lookups, the parts of the first group, and one for updates.
+  const int32_t copies = shared ? 2 : groups_.exact ? groups_.count : 1;
+  const size_t first_group = layout.replicated ? 0 : layout.parts_of_group(0, groups_).size();
   routing.first_target.push_back(0);
   for (size_t i = 0; i < routing.intervals(); ++i) {
     for (size_t k = 0; k < receivers; ++k) {
       const Part& part = parts_[static_cast<size_t>(layout.parts[k])];
+      if (part.use == PartUse::kLookups && k >= first_group) continue;
       if (part.row <= routing.cuts[i] && routing.cuts[i] < part.row + part.rows) {
         routing.targets.push_back(static_cast<int32_t>(k));
       }
@@ -181,8 +221,8 @@ void CommonLayout::build_routing(TableLayout& layout, int32_t table) {
     part.first_interval = interval_from(part.row);
     part.end_interval = interval_from(part.row + part.rows);
   }
-  routing.streams =
-      routing.intervals() <= Routing::kMostStreams && routing.targets.size() == receivers;
+  routing.streams = !shared && routing.intervals() <= Routing::kMostStreams &&
+                    routing.targets.size() == receivers;
   const int64_t first = routing.cuts[1];
   bool even = true;
   for (size_t i = 1; i + 1 < routing.cuts.size(); ++i) {

@@ -4,7 +4,9 @@
 //
 // The boxes of one row range of a table on one rank are a **part**: they receive the same ids once,
 // share one index plan and are stored as one matrix, their columns side by side. A replicated table
-// has one part per rank, each the whole table; a cut one has its parts once in each sharding group.
+// has one part per rank, each the whole table; a cut one has its parts once in each sharding group. Where groups share
+// the optimizer states, these parts are for lookups, and each has a part for updates beside it: a range of its rows on one
+// of the ranks that have them, with their states. Its weights are those of the part for lookups there.
 // Every message between two ranks lists the blocks of the receiving (input, gradient) or sending (output)
 // rank's parts in one canonical order: parts by (table, row, first column), within a part the features of
 // its table in model order.
@@ -34,6 +36,8 @@ struct ColumnPiece {
   auto operator<=>(const ColumnPiece&) const = default;
 };
 
+enum class PartUse : uint8_t { kAll, kLookups, kUpdates };
+
 struct Part {
   int32_t table = 0;
   int32_t owner = 0;
@@ -43,6 +47,7 @@ struct Part {
   std::span<const ColumnPiece> columns;  // ascending; the layout's, as most parts are cut alike
   int32_t column_cut = 0;                // which of CommonLayout::column_cuts() they are
   bool replicated = false;
+  PartUse use = PartUse::kAll;
   // Are its partial sums of other nodes' bags added to those of its own node's other parts before
   // they leave the node (node_sums.h)?
   bool summed_on_node = false;
@@ -114,7 +119,9 @@ struct PartRange {
 };
 
 struct TableLayout {
-  PartRange parts;  // of Layout::parts: by sharding group, then (row, col); replicas by rank
+  // Of Layout::parts: by sharding group, then (row, col); replicas by rank. Those for updates are the last ones.
+  PartRange parts;
+  PartRange update_parts;         // none: those of `parts` are updated
   std::vector<int32_t> features;  // of the model, ascending
   Routing routing;
   // Ascending columns; of a replicated table none, see Layout::segments.
@@ -126,9 +133,9 @@ struct TableLayout {
   bool owner_applies_divisor = false;
   bool replicated = false;
   shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
-  // Of a cut table: those of a sharding group.
+  // Of a cut table: those of a sharding group that answer lookups.
   PartRange parts_of_group(int group, const ShardingGroups& groups) const {
-    const int32_t each = parts.count / groups.count;
+    const int32_t each = (parts.count - update_parts.count) / groups.count;
     return {parts.first + group * each, each};
   }
   // Where ids may go to, of a rank of the first group.
@@ -176,6 +183,8 @@ class CommonLayout {
   }
   // Of the k-th feature of a table to some of its parts.
   FeatureRoute route_to(PartRange receivers, const TableLayout& table, size_t k) const;
+  // The same of a table with parts for updates: to these, and to those for lookups of a group.
+  FeatureRoute route_to_group(int group, const TableLayout& table, size_t k) const;
   // To all of them; nothing where ids of some ranks go to some parts only.
   const FeatureRoute& route(int32_t feature) const { return routes_[static_cast<size_t>(feature)]; }
   bool sums_on_nodes() const { return sums_on_nodes_; }
@@ -186,6 +195,12 @@ class CommonLayout {
  private:
   void keep(std::vector<ColumnPiece> columns, Part& part);
   void add_parts(int32_t table);
+  // The rows of each of these parts, of the first group, are dealt out to the groups.
+  void add_update_parts(std::span<const Part> parts, TableLayout& layout);
+  uint32_t block_number(int32_t part, size_t k) const {
+    return static_cast<uint32_t>(first_block_of(parts_[static_cast<size_t>(part)].owner) +
+                                 static_cast<size_t>(block_of(part, k)));
+  }
   void build_routing(TableLayout& layout, int32_t table);
   void build_segments(TableLayout& layout, int32_t table);
   void find_node_sums(const TableLayout& layout);

@@ -15,8 +15,10 @@ Layout::Layout(const plan::Model& model, const plan::Plan& plan, const ShardingG
     const TableLayout& table = this->table(static_cast<int32_t>(t));
     for (size_t k = 0; k < table.features.size(); ++k) {
       if (!common_->route(table.features[k]).blocks.empty()) continue;
+      const auto number = static_cast<int32_t>(t);
       own_routes_[static_cast<size_t>(table.features[k])] =
-          common_->route_to(receivers(static_cast<int32_t>(t)), table, k);
+          shares_states(number) ? common_->route_to_group(groups.group_of(rank), table, k)
+                                : common_->route_to(receivers(number), table, k);
     }
     if (!table.replicated) continue;
     own_replica_[t] = {.col = 0,

@@ -42,6 +42,10 @@ class Layout {
     if (!table(number).replicated && !groups().exact) return own_group(number);
     return table(number).own_ids_only() ? own_part(number) : table(number).parts;
   }
+  // Those that are updated together: sums over the columns of a row are taken over them.
+  PartRange updated(int32_t number) const {
+    return shares_states(number) ? table(number).update_parts : answering(number);
+  }
   // Those that send this rank partial sums.
   PartRange answering(int32_t number) const {
     return table(number).replicated ? own_part(number) : own_group(number);
@@ -66,10 +70,21 @@ class Layout {
   int32_t block_of(int32_t part, size_t k) const { return common_->block_of(part, k); }
   // Does the owner of a part send its partial sums to `source`? Replicas serve their own rank only.
   bool answers(const Part& part, int source) const {
+    if (part.use == PartUse::kUpdates) return false;
     return part.replicated ? part.owner == source : same_group(part.owner, source);
   }
+  // Does its owner take the steps of a part's rows?
+  bool updates(const Part& part) const { return part.use != PartUse::kLookups; }
+  // ... and tell `source` what its gradients are multiplied with (option WEIGHT_GRADIENT)?
+  bool answers_products(const Part& part, int source) const {
+    return part.use == PartUse::kUpdates || (updates(part) && answers(part, source));
+  }
+  // Are the states of a table's rows shared out to the groups?
+  bool shares_states(int32_t number) const { return table(number).update_parts.count != 0; }
   // Is a part trained by the batches of all ranks?
-  bool takes_from_all(const Part& part) const { return part.replicated || groups().exact; }
+  bool takes_from_all(const Part& part) const {
+    return part.replicated || (groups().exact && updates(part));
+  }
   // Is what a part's rows get of `source` counted among that of the part's ranks? Of a cut table that of the owner's sharding
   // group is, of a replicated one, and in exact groups, that of all ranks.
   bool takes_from(const Part& part, int source) const {

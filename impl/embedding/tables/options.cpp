@@ -9,7 +9,7 @@ std::vector<comm::SharedValue> shared_options(const CollectionOptions& options) 
   // Thanks to the canonical order of sums, no bit depends on those that are left out.
   const auto& [seed, threads, divisor, divisor_value, lookups, output_dtype, deduplicate,
                hierarchical, forward_compression, backward_compression, non_finite, replica_sync,
-               backend, device, device_wait] = options;
+               sync_every, backend, device, device_wait] = options;
   return {
       {"option SEED", static_cast<uint64_t>(seed)},
       {"option GRADIENT_DIVISOR", static_cast<uint64_t>(divisor)},
@@ -19,6 +19,7 @@ std::vector<comm::SharedValue> shared_options(const CollectionOptions& options) 
       {"option BACKWARD_COMPRESSION", static_cast<uint64_t>(backward_compression)},
       {"option NON_FINITE", static_cast<uint64_t>(non_finite)},
       {"option REPLICA_SYNC", static_cast<uint64_t>(replica_sync)},
+      {"option SYNC_EVERY", static_cast<uint64_t>(sync_every)},
       {"option DEVICE on the CPU (1) or not (0)", options.on_host() ? uint64_t{1} : uint64_t{0}}};
 }
 

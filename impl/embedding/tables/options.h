@@ -30,6 +30,8 @@ struct CollectionOptions {
   shardrec_non_finite non_finite = SHARDREC_NON_FINITE_ALLOW;
   // Which rows a sync of replicas moves, on a mesh.
   shardrec_replica_sync replica_sync = SHARDREC_REPLICA_SYNC_TOUCHED;
+  // After how many updates replicas are synced without being asked to; 0: they are not.
+  int64_t sync_every = 0;
   // Of the tables, and of the operations on them (compute/backends/registry.h); device: number of the one that
   // is meant, where the back end is one of devices.
   std::string_view backend = compute::default_backend();

@@ -42,7 +42,19 @@ size_t state_bytes(const Layout& layout, const Part& part) {
 
 }  // namespace
 
-Shard::Shard(const Layout& layout, int32_t part, compute::Memory& memory) : part_(part) {
+size_t shard_with_weights(const Layout& layout, std::span<const Shard> shards, const Part& part) {
+  const auto has_rows = [&](const Shard& shard) {
+    const Part& other = layout.parts()[static_cast<size_t>(shard.part())];
+    return other.use == PartUse::kLookups && other.table == part.table &&
+           other.column_cut == part.column_cut && other.row <= part.row &&
+           part.row + part.rows <= other.row + other.rows;
+  };
+  return static_cast<size_t>(std::ranges::find_if(shards, has_rows) - shards.begin());
+}
+
+Shard::Shard(const Layout& layout, int32_t part, compute::Memory& memory,
+             std::span<const Shard> others)
+    : part_(part) {
   const Part& description = layout.parts()[static_cast<size_t>(part)];
   table_ = description.table;
   first_row_ = description.row;
@@ -53,7 +65,15 @@ Shard::Shard(const Layout& layout, int32_t part, compute::Memory& memory) : part
   for (const ColumnPiece& piece : description.columns) {
     column_map_.push_back({piece.offset, piece.col, piece.cols});
   }
-  weights_ = memory.allocate_zeros(weight_bytes(layout, description));
+  if (description.use == PartUse::kUpdates) {
+    const Shard& other = others[shard_with_weights(layout, others, description)];
+    const auto rows_before = static_cast<size_t>(first_row_ - other.first_row_);
+    weight_data_ = other.weight_data_ + rows_before * row_bytes();
+  } else {
+    weights_ = memory.allocate_zeros(weight_bytes(layout, description));
+    weight_data_ = weights_->data;
+  }
+  if (description.use == PartUse::kLookups) return;
   state_memory_ = memory.allocate_zeros(state_bytes(layout, description));
   const compute::StateNeeds needs =
       compute::state_needs(plan::kind_of(layout.model().optimizer_of(table_).kind));
@@ -70,7 +90,7 @@ Shard::Shard(const Layout& layout, int32_t part, compute::Memory& memory) : part
 
 std::vector<Sheet> Shard::sheets() const {
   const auto width = static_cast<size_t>(width_);
-  std::vector<Sheet> sheets = {{weights_->data, element_, width}};
+  std::vector<Sheet> sheets = {{weight_data_, element_, width}};
   const auto add = [&](float* data, size_t columns) {
     sheets.push_back(
         {static_cast<std::byte*>(static_cast<void*>(data)), compute::Element::kFloat32, columns});
@@ -95,10 +115,12 @@ void Shard::describe(compute::RowUpdate& job) const {
 
 uint64_t Shard::bytes_of(const Layout& layout, int32_t part) {
   const Part& description = layout.parts()[static_cast<size_t>(part)];
-  return weight_bytes(layout, description) + state_bytes(layout, description);
+  return (description.use == PartUse::kUpdates ? 0 : weight_bytes(layout, description)) +
+         (description.use == PartUse::kLookups ? 0 : state_bytes(layout, description));
 }
 
 void Shard::fill(const Layout& layout, int64_t seed, compute::Backend& backend) {
+  if (borrows_weights()) return;
   const Part& part = layout.parts()[static_cast<size_t>(part_)];
   const plan::Table& table = table_of(layout, part);
   if (table.init == SHARDREC_INIT_ZEROS) return;
@@ -142,7 +164,7 @@ std::vector<compute::ColumnRange> adjacent_columns(const Part& part) {
 std::vector<compute::ColumnRange> shared_statistic_ranges(const Layout& layout, int32_t part) {
   const Part& description = layout.parts()[static_cast<size_t>(part)];
   const plan::Optimizer& optimizer = layout.model().optimizer_of(description.table);
-  if (optimizer.row_statistics != SHARDREC_ROW_STATISTICS_ROW ||
+  if (!layout.updates(description) || optimizer.row_statistics != SHARDREC_ROW_STATISTICS_ROW ||
       !layout.table(description.table).cut_by_columns) {
     return {};
   }

@@ -1,8 +1,10 @@
-// This rank's piece of a table: the weights of one part and its optimizer state.
+// This rank's piece of a table: the weights of one part and its optimizer state. Where parts are for lookups or for updates
+// alone, the former have no state, and the latter the weights of the former.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "compute/backend.h"
@@ -22,8 +24,10 @@ struct Sheet {
 
 class Shard {
  public:
-  // Allocates; fill() gives the weights their initial values, the state is 0.
-  Shard(const Layout& layout, int32_t part, compute::Memory& memory);
+  // Allocates; fill() gives the weights their initial values, the state is 0. others: of the rank, those of the parts
+  // before, among them the one whose weights those of a part for updates are.
+  Shard(const Layout& layout, int32_t part, compute::Memory& memory,
+        std::span<const Shard> others = {});
 
   // Values depend on (seed, table name, row, column) only.
   void fill(const Layout& layout, int64_t seed, compute::Backend& backend);
@@ -34,8 +38,8 @@ class Shard {
   int64_t width() const { return width_; }
   compute::Element element() const { return element_; }
   // Row r begins at element r * width().
-  std::byte* weights() { return weights_->data; }
-  const std::byte* weights() const { return weights_->data; }
+  std::byte* weights() { return weight_data_; }
+  const std::byte* weights() const { return weight_data_; }
   // Columns [offset, offset + width) of all rows, or all of them.
   compute::TableRows table_rows(int64_t offset, int64_t width) const {
     return {weights() + static_cast<size_t>(offset) * compute::element_bytes(element_), element_,
@@ -61,10 +65,15 @@ class Shard {
   size_t sheet_of_row_values(size_t k, size_t range) const {
     return 1 + matrices_.size() + (k - matrices_.size()) * columns_.size() + range;
   }
+  // Are the weights those of another shard?
+  bool borrows_weights() const { return weights_ == nullptr; }
   // Where an update finds all this.
   void describe(compute::RowUpdate& job) const;
 
-  size_t memory() const { return weights_->size + state_memory_->size; }
+  size_t memory() const {
+    return (weights_ == nullptr ? 0 : weights_->size) +
+           (state_memory_ == nullptr ? 0 : state_memory_->size);
+  }
 
   // Bytes that the shard of a part takes.
   static uint64_t bytes_of(const Layout& layout, int32_t part);
@@ -76,8 +85,9 @@ class Shard {
   int64_t rows_ = 0;
   int64_t width_ = 0;
   compute::Element element_ = compute::Element::kFloat32;
-  std::unique_ptr<compute::Allocation> weights_;
-  std::unique_ptr<compute::Allocation> state_memory_;
+  std::byte* weight_data_ = nullptr;
+  std::unique_ptr<compute::Allocation> weights_;       // null: another shard's
+  std::unique_ptr<compute::Allocation> state_memory_;  // null: none, for lookups
   std::vector<float*> matrices_;
   std::vector<float*> row_values_;  // [value * ranges + range]
   std::vector<compute::ColumnRange> columns_;
@@ -85,6 +95,9 @@ class Shard {
 };
 
 using compute::element_of;
+
+// Which of the shards has the weights of a part for updates.
+size_t shard_with_weights(const Layout& layout, std::span<const Shard> shards, const Part& part);
 
 // By block of this rank (Layout::blocks_of): the number of the shard that has its rows.
 std::vector<size_t> shards_of_blocks(const Layout& layout);

@@ -16,6 +16,11 @@ std::vector<StoredPiece> stored_pieces(const Layout& layout, std::span<Shard> sh
     Shard& shard = shards[s];
     const Part& part = layout.parts()[static_cast<size_t>(shard.part())];
     if (part.replicated && use == PieceUse::kSave && layout.rank() != 0) continue;
+    if (part.use == PartUse::kUpdates && use == PieceUse::kCompare) continue;
+    if (part.use == PartUse::kLookups && use == PieceUse::kSave &&
+        layout.groups().group_of(layout.rank()) != 0) {
+      continue;
+    }
     const StoredPiece whole{
         .table = part.table, .cells = {.row = part.row, .rows = part.rows}, .shard = s};
     const auto add_matrix = [&](shardrec_table_part kind, compute::Element element,
@@ -31,7 +36,10 @@ std::vector<StoredPiece> stored_pieces(const Layout& layout, std::span<Shard> sh
         added.stride = static_cast<size_t>(part.width);
       }
     };
-    add_matrix(SHARDREC_TABLE_WEIGHTS, shard.element(), shard.weights(), 0);
+    if (part.use != PartUse::kUpdates) {
+      add_matrix(SHARDREC_TABLE_WEIGHTS, shard.element(), shard.weights(), 0);
+    }
+    if (part.use == PartUse::kLookups) continue;
     const plan::Optimizer& optimizer = layout.model().optimizer_of(part.table);
     const bool whole_rows = optimizer.row_statistics == SHARDREC_ROW_STATISTICS_ROW;
     const auto states = plan::states_of(optimizer.kind);

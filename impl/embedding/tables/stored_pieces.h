@@ -38,10 +38,12 @@ struct StoredPiece {
   }
 };
 
-enum class PieceUse : uint8_t { kSave, kLoad };
+enum class PieceUse : uint8_t { kSave, kLoad, kCompare };
 
 // The pieces of the layout's rank. kSave: each cell of a table and of its state by exactly one rank
-// (replicas by rank 0, a row's statistic by the owner of its first column). kLoad: every copy.
+// (replicas by rank 0, a row's statistic by the owner of its first column); of a mesh each group names its own, but where
+// groups share states: then the first one has the weights, and each its states. kLoad: every copy. kCompare: every copy of
+// what the ranks have copies of, at the same places, not states that they share.
 std::vector<StoredPiece> stored_pieces(const Layout& layout, std::span<Shard> shards, PieceUse use);
 
 }  // namespace shardrec::embedding

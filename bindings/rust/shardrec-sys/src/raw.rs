@@ -369,6 +369,8 @@ pub const SHARDREC_REPLICA_SYNC_FULL: shardrec_replica_sync = shardrec_replica_s
 pub const SHARDREC_REPLICA_SYNC_TOUCHED: shardrec_replica_sync = shardrec_replica_sync(1);
 /// none: ids and gradients of all ranks train each replica. Since 0.2
 pub const SHARDREC_REPLICA_SYNC_EXACT: shardrec_replica_sync = shardrec_replica_sync(2);
+/// as EXACT, but each of R replicas has the optimizer states of 1 / R of the rows, and sends their new weights to the others. Since 0.2
+pub const SHARDREC_REPLICA_SYNC_SHARDED: shardrec_replica_sync = shardrec_replica_sync(3);
 const _: () = assert!(core::mem::size_of::<shardrec_replica_sync>() == 4);
 
 /// In what number format a stack of layers multiplies matrices (PRECISION); layers.h has the arithmetic.
@@ -547,8 +549,10 @@ pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 pub const SHARDREC_OPTION_NON_FINITE: shardrec_option = shardrec_option(411);
 /// i64, shardrec_device_wait: how the host waits in a step for what it must know of a DEVICE that is not the CPU, and for memory that the device reads; default SLEEP. Of no bit. Waits for all that a device has to do (shardrec_collection_wait_device) are as the program's cudaSetDeviceFlags() says. Since 0.2
 pub const SHARDREC_OPTION_DEVICE_WAIT: shardrec_option = shardrec_option(412);
-/// i64, shardrec_replica_sync: which rows shardrec_collection_sync_replicas and shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas. EXACT moves none; the same on all ranks. Since 0.2
+/// i64, shardrec_replica_sync: which rows shardrec_collection_sync_replicas and shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has several replicas. EXACT and SHARDED move none there; the same on all ranks. Since 0.2
 pub const SHARDREC_OPTION_REPLICA_SYNC: shardrec_option = shardrec_option(413);
+/// i64, \>= 0: on a mesh, so many updates after each other end with a sync of the replicas, as shardrec_collection_sync_replicas is; see shardrec_collection_create. Default 0: none comes of itself; with REPLICA_SYNC EXACT and SHARDED others are INVALID_ARGUMENT; the same on all ranks. Since 0.2
+pub const SHARDREC_OPTION_SYNC_EVERY: shardrec_option = shardrec_option(414);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 /// i64, 0 or 1; 1: backward computes the gradients of the ids' weights; the same on all ranks; default 0
@@ -750,9 +754,9 @@ pub const SHARDREC_STAT_IDS_RECEIVED: shardrec_stat = shardrec_stat(8);
 pub const SHARDREC_STAT_THREADS_SEEN: shardrec_stat = shardrec_stat(9);
 /// finite numbers beyond float16's range that this rank sent as +-65504 (options FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than the CPU. Since 0.2
 pub const SHARDREC_STAT_SATURATED: shardrec_stat = shardrec_stat(10);
-/// sent to other replicas by syncs. Since 0.2
+/// sent to other replicas by syncs, and by steps with REPLICA_SYNC SHARDED. Since 0.2
 pub const SHARDREC_STAT_BYTES_SYNC: shardrec_stat = shardrec_stat(11);
-/// rows of this rank's boxes that syncs have averaged; boxes side by side count once. Since 0.2
+/// rows of this rank's boxes that syncs have averaged, or with REPLICA_SYNC SHARDED steps have written here that other replicas updated; boxes side by side count once. Since 0.2
 pub const SHARDREC_STAT_ROWS_SYNCED: shardrec_stat = shardrec_stat(12);
 /// check and route ids (begin)
 pub const SHARDREC_STAT_SECONDS_ROUTE: shardrec_stat = shardrec_stat(101);
@@ -2092,12 +2096,21 @@ extern "C" {
     /// mesh: NULL on all ranks, or a mesh of comm on all, else DISAGREEMENT on all: one replica per sharding
     /// group, whose ranks the plan is for, the same everywhere. Lookups, rows read and written concern the own replica
     /// and are collective over its sharding group; backward with the option NON_FINITE SKIP, and checkpoints, are so over
-    /// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT, all of these are collective over
+    /// the whole mesh. Where the plan replicates a table, and with REPLICA_SYNC EXACT or SHARDED, all of these are collective over
     /// the whole mesh, lookups are as many on all of its ranks and made in the same order, LOOKUPS, too, is the same on
     /// all of them, and HIERARCHICAL 1 is UNSUPPORTED (mesh.h). What one sharding group refuses, all ranks of the mesh
     /// refuse. Model, plan and the options that decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE,
-    /// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC) are the same on all ranks of the mesh, else
+    /// OUTPUT_DTYPE, the compressions, NON_FINITE, REPLICA_SYNC, SYNC_EVERY) are the same on all ranks of the mesh, else
     /// DISAGREEMENT on all of them, naming rank and option.
+    /// Option SYNC_EVERY n, above 0, on a mesh of several replicas: the n-th update (shardrec_lookup_backward, or _backward_begin
+    /// and _wait, with SHARDREC_UPDATE_APPLY, that has not been skipped) behind the last sync ends with one, as
+    /// shardrec_collection_sync_replicas is, and is collective over the mesh: lookups without an update may be more or fewer on
+    /// each replica. A sync that was asked for (shardrec_collection_sync_replicas, _sync_wait), _replica_fill and
+    /// a load begin the count anew; between _sync_begin and _sync_wait no step ends with one. What the sync throws is the
+    /// error of that backward, or _backward_wait, whose update has been made: after DISAGREEMENT of all ranks (steps, learning
+    /// rates, frozen flags) no row was averaged, and the next update ends with a sync; after any other error this rank's
+    /// sharding and replica groups and the mesh are dead. The lookups then keep what a sync needs, also where the
+    /// collection's handle is destroyed.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together, and
     /// what their steps keep of each peer at least, is held against what the machine has left (the cgroup may
     /// still take): more is OUT_OF_MEMORY. So is a thread that the system does not start, and memory of the
@@ -2147,8 +2160,8 @@ extern "C" {
     /// the collection is as before (set what differs and call again). Local SGD with averaging, as
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
     /// their step (SHARDREC_UPDATE_ACCUMULATE) are not averaged. On a collection without
-    /// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT steps and settings are compared, and
-    /// no row is averaged. Between shardrec_lookup_send_gradients and its
+    /// a mesh, or with one replica, nothing happens. With REPLICA_SYNC EXACT or SHARDED steps and settings are
+    /// compared, and no row is averaged. Between shardrec_lookup_send_gradients and its
     /// backward it is INVALID_STATE on this rank, and nothing has changed. After any other error but a handle's this
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.
@@ -2186,7 +2199,8 @@ extern "C" {
     /// Compares the copies of the tables, weights and all optimizer states, by hashes of 64 bits: of a table that is cut the
     /// copies of the replicas, of one that the plan replicates those of all ranks. A NaN is equal to any other, 0 is not
     /// equal to -0. Copies of cut tables are equal from creation or a load up to the next step, and after
-    /// shardrec_collection_sync_replicas and shardrec_collection_replica_fill; those of replicated tables after each step.
+    /// shardrec_collection_sync_replicas and shardrec_collection_replica_fill; those of replicated tables, and with REPLICA_SYNC
+    /// EXACT or SHARDED of all, after each step. States that replicas share (SHARDED) have no copies, and are not compared.
     /// Where some differ, all ranks of the mesh get DISAGREEMENT, with the first TABLE that differs, the first of its rows
     /// that does (POSITION), and a RANK of the mesh whose row is another one than that of replica 0, or of rank 0 where the
     /// table is replicated; the tables are as before, and the mesh lives on. Without a mesh, replicated tables are compared.
@@ -2204,8 +2218,8 @@ extern "C" {
     /// replica: its number (replica_rank of shardrec_place), the same on all ranks. No row counts as changed afterwards, and
     /// gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) are dropped on all replicas, and so is a batch
     /// between forward and backward, as by shardrec_checkpoint_load. Rows go through the
-    /// host, at most 4 MiB at a time. On a collection without a mesh, or with one replica, 0 is accepted and nothing
-    /// happens. INVALID_STATE: as shardrec_collection_sync_replicas, and between sync_begin and sync_wait. What all ranks
+    /// host, at most 4 MiB at a time. States that replicas share (REPLICA_SYNC SHARDED) are of none of them alone, and stay.
+    /// On a collection without a mesh, or with one replica, 0 is accepted and nothing happens. INVALID_STATE: as shardrec_collection_sync_replicas, and between sync_begin and sync_wait. What all ranks
     /// refuse alike (INVALID_ARGUMENT, DISAGREEMENT) leaves all as it was; after errors other than these, INVALID_STATE
     /// and a handle's this rank's groups and the mesh are dead: nobody trains on tables that are filled in part.
     /// Collective over the mesh, blocking (setup deadline; until the ranks of its sharding group have called it the step
@@ -2225,13 +2239,14 @@ extern "C" {
     /// replicas that there are now. Else all groups get, bit for bit, the tables of the whole group with the highest step
     /// (the lowest number among equals), as by shardrec_collection_replica_fill. Optimizer states, number of steps, learning
     /// rates and frozen flags go along; gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) do not.
+    /// UNSUPPORTED on all ranks: one of the collections has REPLICA_SYNC SHARDED, whose states have no copies.
     /// INVALID_STATE: no group is whole, told on all ranks with a RANK that is not; a backward of `from` is under way on a
-    /// thread of the library; as shardrec_collection_replica_fill. After errors other than a handle's, INVALID_STATE and
-    /// INVALID_ARGUMENT this rank's groups are dead.
+    /// thread of the library; as shardrec_collection_replica_fill. After errors other than a handle's, INVALID_STATE,
+    /// UNSUPPORTED and INVALID_ARGUMENT this rank's groups are dead.
     /// Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: INVALID_HANDLE,
     /// CLOSED, BUSY (also of from), INVALID_ARGUMENT (from is the collection itself; on all ranks: it has another model,
-    /// plan or place in its sharding group), INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED.
-    /// Since 0.2.
+    /// plan or place in its sharding group), UNSUPPORTED, INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,
+    /// ABORTED. Since 0.2.
     pub fn shardrec_collection_continue_from(collection: *mut shardrec_collection, from: *mut shardrec_collection) -> shardrec_status;
     /// Sets the learning rate of a table, or of SHARDREC_ALL_TABLES, from the next backward on, in place of what
     /// their optimizers say; set the same on all ranks before the same step, else that backward is
@@ -2405,12 +2420,13 @@ extern "C" {
     /// replicated tables all its ranks take the step together, as those of one group do: what one skips or refuses, all skip
     /// or refuse, and training settings are the same on all of them. A rank without data takes part with an empty batch; for
     /// a sharding group that does not take part, the others wait until their deadline (TIMEOUT, naming a rank of it and the
-    /// call).
+    /// call). With the option SYNC_EVERY of the collection an update may end with a sync of the replicas
+    /// (shardrec_collection_create).
     ///
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (update), INVALID_STATE (no
     /// forward; another update than send_gradients was given: these only on this rank; tables that were loaded or
-    /// filled since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, OUT_OF_MEMORY,
-    /// MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    /// filled since, on all ranks alike: the batch is over, and nothing was exchanged), INVALID_BATCH, DISAGREEMENT
+    /// (SYNC_EVERY), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup, update: shardrec_update) -> shardrec_status;
     /// backward in two halves: the step is taken on a thread of the lookup's own, while the host computes what the
     /// tables do not need, such as the backward of its bottom layers, their DDP and their step. The same bits as
@@ -2959,7 +2975,8 @@ extern "C" {
     /// of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
     /// replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
     /// Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
-    /// the first replica; those that are cut must have been averaged since their last step (INVALID_STATE).
+    /// the first replica, states that replicas share (REPLICA_SYNC SHARDED) by those that have them; those that are cut must
+    /// have been averaged since their last step (INVALID_STATE).
     /// control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
     /// Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
     /// before is as it was; only where a disk fails in the last moment and does not let that be undone

@@ -1030,6 +1030,9 @@ pub enum ReplicaSync {
     Touched,
     /// `SHARDREC_REPLICA_SYNC_EXACT`: none: ids and gradients of all ranks train each replica. Since 0.2.
     Exact,
+    /// `SHARDREC_REPLICA_SYNC_SHARDED`: as EXACT, but each of R replicas has the optimizer states of 1 / R of the
+    /// rows, and sends their new weights to the others. Since 0.2.
+    Sharded,
 }
 
 impl ReplicaSync {
@@ -1044,6 +1047,7 @@ impl ReplicaSync {
             ReplicaSync::Full => sys::SHARDREC_REPLICA_SYNC_FULL,
             ReplicaSync::Touched => sys::SHARDREC_REPLICA_SYNC_TOUCHED,
             ReplicaSync::Exact => sys::SHARDREC_REPLICA_SYNC_EXACT,
+            ReplicaSync::Sharded => sys::SHARDREC_REPLICA_SYNC_SHARDED,
         }
     }
 
@@ -1054,6 +1058,7 @@ impl ReplicaSync {
             sys::SHARDREC_REPLICA_SYNC_FULL => Some(ReplicaSync::Full),
             sys::SHARDREC_REPLICA_SYNC_TOUCHED => Some(ReplicaSync::Touched),
             sys::SHARDREC_REPLICA_SYNC_EXACT => Some(ReplicaSync::Exact),
+            sys::SHARDREC_REPLICA_SYNC_SHARDED => Some(ReplicaSync::Sharded),
             _ => None,
         }
     }
@@ -1500,8 +1505,12 @@ pub enum OptionKey {
     DeviceWait,
     /// `SHARDREC_OPTION_REPLICA_SYNC`: i64, shardrec_replica_sync: which rows [`Collection::sync_replicas`](crate::Collection::sync_replicas) and
     /// [`Collection::sync_begin`](crate::Collection::sync_begin) move. Default TOUCHED, for which a bit per row is kept where a mesh has several
-    /// replicas. EXACT moves none; the same on all ranks. Since 0.2.
+    /// replicas. EXACT and SHARDED move none there; the same on all ranks. Since 0.2.
     ReplicaSync,
+    /// `SHARDREC_OPTION_SYNC_EVERY`: i64, \>= 0: on a mesh, so many updates after each other end with a sync of the
+    /// replicas, as [`Collection::sync_replicas`](crate::Collection::sync_replicas) is; see [`Collection::new`](crate::Collection::new). Default 0: none comes of
+    /// itself; with REPLICA_SYNC EXACT and SHARDED others are INVALID_ARGUMENT; the same on all ranks. Since 0.2.
+    SyncEvery,
     /// `SHARDREC_OPTION_BORROW`: i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until
     /// backward has returned; default 0.
     Borrow,
@@ -1695,6 +1704,7 @@ impl OptionKey {
             OptionKey::NonFinite => sys::SHARDREC_OPTION_NON_FINITE,
             OptionKey::DeviceWait => sys::SHARDREC_OPTION_DEVICE_WAIT,
             OptionKey::ReplicaSync => sys::SHARDREC_OPTION_REPLICA_SYNC,
+            OptionKey::SyncEvery => sys::SHARDREC_OPTION_SYNC_EVERY,
             OptionKey::Borrow => sys::SHARDREC_OPTION_BORROW,
             OptionKey::WeightGradient => sys::SHARDREC_OPTION_WEIGHT_GRADIENT,
             OptionKey::DdpAverage => sys::SHARDREC_OPTION_DDP_AVERAGE,
@@ -1788,6 +1798,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_NON_FINITE => Some(OptionKey::NonFinite),
             sys::SHARDREC_OPTION_DEVICE_WAIT => Some(OptionKey::DeviceWait),
             sys::SHARDREC_OPTION_REPLICA_SYNC => Some(OptionKey::ReplicaSync),
+            sys::SHARDREC_OPTION_SYNC_EVERY => Some(OptionKey::SyncEvery),
             sys::SHARDREC_OPTION_BORROW => Some(OptionKey::Borrow),
             sys::SHARDREC_OPTION_WEIGHT_GRADIENT => Some(OptionKey::WeightGradient),
             sys::SHARDREC_OPTION_DDP_AVERAGE => Some(OptionKey::DdpAverage),
@@ -2125,10 +2136,11 @@ pub enum Stat {
     /// `SHARDREC_STAT_SATURATED`: finite numbers beyond float16's range that this rank sent as +-65504 (options
     /// FORWARD_COMPRESSION, BACKWARD_COMPRESSION: FLOAT16); not counted with a DEVICE other than the CPU. Since 0.2.
     Saturated,
-    /// `SHARDREC_STAT_BYTES_SYNC`: sent to other replicas by syncs. Since 0.2.
+    /// `SHARDREC_STAT_BYTES_SYNC`: sent to other replicas by syncs, and by steps with REPLICA_SYNC SHARDED. Since
+    /// 0.2.
     BytesSync,
-    /// `SHARDREC_STAT_ROWS_SYNCED`: rows of this rank's boxes that syncs have averaged; boxes side by side count
-    /// once. Since 0.2.
+    /// `SHARDREC_STAT_ROWS_SYNCED`: rows of this rank's boxes that syncs have averaged, or with REPLICA_SYNC SHARDED
+    /// steps have written here that other replicas updated; boxes side by side count once. Since 0.2.
     RowsSynced,
     /// `SHARDREC_STAT_SECONDS_ROUTE`: check and route ids (begin).
     SecondsRoute,

@@ -448,10 +448,19 @@ impl CollectionOptions {
 
     /// REPLICA_SYNC: shardrec_replica_sync: which rows shardrec_collection_sync_replicas and
     /// shardrec_collection_sync_begin move. Default TOUCHED, for which a bit per row is kept where a mesh has several
-    /// replicas. EXACT moves none; the same on all ranks. Since 0.2.
+    /// replicas. EXACT and SHARDED move none there; the same on all ranks. Since 0.2.
     #[must_use]
     pub fn replica_sync(mut self, value: ReplicaSync) -> Self {
         self.0.set(OptionKey::ReplicaSync, Value::Integer(value.value()));
+        self
+    }
+
+    /// SYNC_EVERY: \>= 0: on a mesh, so many updates after each other end with a sync of the replicas, as
+    /// shardrec_collection_sync_replicas is; see shardrec_collection_create. Default 0: none comes of itself; with
+    /// REPLICA_SYNC EXACT and SHARDED others are INVALID_ARGUMENT; the same on all ranks. Since 0.2.
+    #[must_use]
+    pub fn sync_every(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::SyncEvery, Value::Integer(value));
         self
     }
 }

@@ -208,6 +208,9 @@ class CollectionOptions : public detail::OptionsOf<CollectionOptions, SHARDREC_O
   CollectionOptions &replica_sync(const Choice<shardrec_replica_sync> &rows) {
     return with(SHARDREC_OPTION_REPLICA_SYNC, rows);
   }
+  CollectionOptions &sync_every(int64_t updates) {
+    return with(SHARDREC_OPTION_SYNC_EVERY, updates);
+  }
   CollectionOptions &non_finite(const Choice<shardrec_non_finite> &choice) {
     return with(SHARDREC_OPTION_NON_FINITE, choice);
   }

@@ -239,6 +239,7 @@ void RowUpdates::update(std::span<const RowStep> shards) {
   launches_.clear();
   for (size_t s = 0; s < shards.size(); ++s) {
     const RowUpdate& from = shards_[s].job;
+    if (shards_[s].rows == 0) continue;  // it may have no states
     add_steps(s, shards[s]);
     if (!shards[s].rescales) continue;
     for (int r = 0; r < from.statistics; ++r) {
