@@ -143,13 +143,14 @@ func TestMeshes(t *testing.T) {
 	onRanks(t, func(comm *Comm) error {
 		mesh, model := must(NewMesh(comm, 1, new(MeshOptions).Placement(PlacementSync))), reachModel()
 		plan := must(NewCollectivePlan(comm, mesh, model, nil))
-		tables := must(NewCollection(comm, mesh, model, plan, nil))
+		tables := must(NewCollection(comm, mesh, model, plan, new(CollectionOptions).SyncEvery(16)))
+		shared := must(NewCollection(comm, mesh, model, plan, new(CollectionOptions).ReplicaSync(ReplicaSyncSharded)))
 		sharding, replica := must(mesh.Comm(MeshGroupSharding)), must(mesh.Comm(MeshGroupReplica))
 		ok(t, must(mesh.Place()).ReplicaSize == 2 && must(sharding.Size()) == 1 && must(replica.Size()) == 2)
-		err := errors.Join(tables.SyncReplicas(), tables.SyncBegin(), tables.SyncWait(), tables.CheckReplicas(), tables.ReplicaFill(1))
+		err := errors.Join(tables.SyncReplicas(), tables.SyncBegin(), tables.SyncWait(), tables.CheckReplicas(), shared.CheckReplicas(), tables.ReplicaFill(1))
 		later := must(NewCollection(comm, mesh, model, plan, nil))
 		err = errors.Join(err, later.ContinueFrom(tables))
-		for _, handle := range []interface{ Close() error }{later, tables, plan, model, sharding, replica, mesh} {
+		for _, handle := range []interface{ Close() error }{later, tables, shared, plan, model, sharding, replica, mesh} {
 			handle.Close()
 		}
 		return err

@@ -146,11 +146,12 @@ TEST(StochasticRounding, MeanOfManyIsTheNumber) {
       {Element::kBfloat16, 1e-39},  // subnormal
       {Element::kBfloat16, 2.0 - 0x1p-10}};
   constexpr int64_t kRows = 500;
-  constexpr size_t kWidth = 200;
-  constexpr double kCount = kRows * kWidth;
+  constexpr size_t kRowWidth = 200;
+  constexpr double kCount = kRows * kRowWidth;
   for (const Case& test : cases) {
     const auto x = static_cast<float>(test.number);
-    const Rounded job{.element = test.element, .rows = kRows, .x = std::vector<float>(kWidth, x)};
+    const Rounded job{
+        .element = test.element, .rows = kRows, .x = std::vector<float>(kRowWidth, x)};
     const std::vector<uint16_t> halves = job.by(cpu_kernels());
     const HalfFormat format = format_of(test.element);
     const uint16_t below = magnitude_below(test.element, x);
@@ -194,13 +195,13 @@ TEST(StochasticRounding, IsInfiniteExactlyWhereNearestIs) {
     float number;
     uint16_t half;
   };
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
   const std::vector<Case> cases = {
       {Element::kFloat16, 65519.996F, 0x7BFF},        {Element::kFloat16, -65519.996F, 0xFBFF},
       {Element::kFloat16, 65520.0F, 0x7C00},          {Element::kFloat16, -1e30F, 0xFC00},
-      {Element::kFloat16, kInfinity, 0x7C00},         {Element::kBfloat16, 0x1.FEFFFEp127F, 0x7F7F},
+      {Element::kFloat16, kInfinite, 0x7C00},         {Element::kBfloat16, 0x1.FEFFFEp127F, 0x7F7F},
       {Element::kBfloat16, -0x1.FEFFFEp127F, 0xFF7F}, {Element::kBfloat16, 0x1.FFp127F, 0x7F80},
-      {Element::kBfloat16, -kInfinity, 0xFF80},       {Element::kFloat16, std::nanf(""), 0x7E00},
+      {Element::kBfloat16, -kInfinite, 0xFF80},       {Element::kFloat16, std::nanf(""), 0x7E00},
       {Element::kBfloat16, std::nanf(""), 0x7FC0}};
   for (const Case& test : cases) {
     const Rounded job{

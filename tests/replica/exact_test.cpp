@@ -94,13 +94,15 @@ TEST_P(Exact, TablesStatesAndOutputsAreThoseOfOneGroupOfAllRanks) {
 
 // Of one rank: what it looks up, steps with and writes differs from what others do.
 TEST(ExactReplicas, AreEqualAfterEachStepAndRowsAreWrittenInAllOfThem) {
-  for (const auto& [sharding, sync] :
+  for (const auto& way :
        {std::pair{SHARDREC_SHARDING_ROW_WISE, SHARDREC_REPLICA_SYNC_EXACT},
         std::pair{SHARDREC_SHARDING_COLUMN_WISE, SHARDREC_REPLICA_SYNC_EXACT},
         std::pair{SHARDREC_SHARDING_ROW_WISE, SHARDREC_REPLICA_SYNC_SHARDED},
         std::pair{SHARDREC_SHARDING_COLUMN_WISE, SHARDREC_REPLICA_SYNC_SHARDED}}) {
+    const auto sharding = way.first;
+    const auto sync = way.second;
     SCOPED_TRACE(testing::Message() << "sharding " << sharding << ", REPLICA_SYNC " << sync);
-    run_ranks(6, 6, [sharding = sharding, sync = sync](int rank, shardrec_comm* comm) {
+    run_ranks(6, 6, [&](int rank, shardrec_comm* comm) {
       MeshRank own(comm, {.sharding = sharding, .group = 2, .sync = sync});
       own.create();
       ASSERT_EQ(own.status(), SHARDREC_OK) << shardrec_last_error();

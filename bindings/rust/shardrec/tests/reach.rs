@@ -186,7 +186,11 @@ fn meshes() {
         let mesh = Mesh::new(comm, 1, Some(&MeshOptions::new().placement(Placement::Sync)))?;
         let model = small_model()?;
         let plan = Plan::collective(comm, Some(&mesh), &model, None)?;
-        let mut tables = Collection::new(comm, Some(&mesh), &model, &plan, None)?;
+        let every = CollectionOptions::new().sync_every(16);
+        let mut tables = Collection::new(comm, Some(&mesh), &model, &plan, Some(&every))?;
+        let sharded = CollectionOptions::new().replica_sync(ReplicaSync::Sharded);
+        let mut shared = Collection::new(comm, Some(&mesh), &model, &plan, Some(&sharded))?;
+        shared.check_replicas()?;
         let (sharding, replica) = (mesh.comm(MeshGroup::Sharding)?, mesh.comm(MeshGroup::Replica)?);
         assert_eq!((mesh.place()?.replica_size, sharding.size()?, replica.size()?), (2, 1, 2));
         tables.sync_replicas()?;

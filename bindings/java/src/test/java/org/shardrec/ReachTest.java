@@ -172,13 +172,16 @@ public final class ReachTest {
   static void meshes(Comm comm) {
     try (Mesh mesh = new Mesh(comm, 1, new MeshOptions().placement(Placement.SYNC)); Model model = model();
         Plan plan = Plan.collective(comm, mesh, model, null);
-        EmbeddingCollection tables = new EmbeddingCollection(comm, mesh, model, plan, null);
+        EmbeddingCollection tables = new EmbeddingCollection(comm, mesh, model, plan, new CollectionOptions().syncEvery(16));
+        EmbeddingCollection shared =
+            new EmbeddingCollection(comm, mesh, model, plan, new CollectionOptions().replicaSync(ReplicaSync.SHARDED));
         Comm sharding = mesh.comm(MeshGroup.SHARDING); Comm replica = mesh.comm(MeshGroup.REPLICA)) {
       check(mesh.place().replicaSize() == 2 && sharding.size() == 1 && replica.size() == 2, mesh.place().toString());
       tables.syncReplicas();
       tables.syncBegin();
       tables.syncWait();
       tables.checkReplicas();
+      shared.checkReplicas();
       tables.replicaFill(1);
       try (EmbeddingCollection later = new EmbeddingCollection(comm, mesh, model, plan, null)) {
         later.continueFrom(tables);
