@@ -228,7 +228,7 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
   void sync_wait() { check(shardrec_collection_sync_wait(get())); }
   void check_replicas() { check(shardrec_collection_check_replicas(get())); }
   // from: null, where this rank brings none.
-  void continue_from(Collection* from) {
+  void continue_from(Collection *from) {
     check(shardrec_collection_continue_from(get(), from == nullptr ? nullptr : from->get()));
   }
   void replica_fill(int32_t replica) { check(shardrec_collection_replica_fill(get(), replica)); }
