@@ -15,8 +15,9 @@ constinit thread_local Block* current_block = nullptr;
 
 namespace {
 
-// The thread sanitizer ends the process at about 8,100 fibers and threads.
-constexpr unsigned kFibersForSecondSets = 6000;
+// The thread sanitizer ends the process at about 8,100 fibers and threads, or 65,530 mappings of memory, of which a fiber
+// takes eight. From so many on, blocks have one set, which streams give back when a kernel has ended.
+constexpr unsigned kFibersForMore = 3000;
 
 // Full of garbage: NaN as floats, -1 as integers.
 class SharedMemory {
@@ -48,9 +49,13 @@ void Runner::run(const Kernel& kernel, const Shape& shape, const Schedule& sched
 
 Runner::State::~State() {
   while (spare_ != nullptr) give_back_fiber(std::exchange(spare_, spare_->next));
+  give_back_sets();
+}
+
+void Runner::State::give_back_sets() noexcept {
   for (FiberSet& set : sets_) {
-    for (Fiber* fiber : set.fibers) {
-      if (fiber != nullptr) give_back_fiber(fiber);
+    for (Fiber*& fiber : set.fibers) {
+      if (fiber != nullptr) give_back_fiber(std::exchange(fiber, nullptr));
     }
   }
 }
@@ -65,7 +70,7 @@ Fiber* Runner::State::take() noexcept {
 unsigned Runner::State::prepare_fibers(unsigned threads, unsigned blocks) {
   if constexpr (!kThreadSanitizer) return 1;
   unsigned sets = std::min(blocks, kSets);
-  if (live_fibers() + threads > kFibersForSecondSets) sets = 1;
+  if (live_fibers() + threads > kFibersForMore) sets = 1;
   for (unsigned set = 0; set < sets; ++set) {
     for (unsigned i = 0; i < threads; ++i) {
       Fiber*& fiber = sets_[set].fibers[i];
@@ -108,6 +113,7 @@ void Runner::State::run(const Kernel& kernel, const Shape& shape, const Schedule
     for (FiberSet& set : sets_) {
       for (auto& meetings : set.warps) meetings.clear();
     }
+    if (live_fibers() > kFibersForMore) give_back_sets();
   }
   current = nullptr;
   current_block = nullptr;

@@ -26,6 +26,7 @@ class Runner::State {
 
   unsigned prepare_fibers(unsigned threads, unsigned blocks);
   Fiber* take() noexcept;
+  void give_back_sets() noexcept;
   void run_block();
   Thread* next() noexcept;
   void run_thread() noexcept;
