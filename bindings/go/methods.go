@@ -1123,12 +1123,13 @@ func (c *Collection) ReplicaFill(replica int) error {
 // rates and frozen flags go along; gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) do not.
 // [ErrUnsupported] on all ranks: one of the collections has REPLICA_SYNC SHARDED, whose states have no copies.
 // [ErrInvalidState]: no group is whole, told on all ranks with a RANK that is not; a backward of `from` is under way on a
-// thread of the library; as [Collection.ReplicaFill]. After errors other than a handle's, [ErrInvalidState],
+// thread of the library; as [Collection.ReplicaFill]. After [ErrOutOfMemory] and [ErrDeviceError] that all ranks get
+// the tables are filled in part, until a load fills them; after errors other than these, a handle's, [ErrInvalidState],
 // [ErrUnsupported] and [ErrInvalidArgument] this rank's groups are dead.
 // Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: [ErrInvalidHandle],
 // [ErrClosed], [ErrBusy] (also of from), [ErrInvalidArgument] (from is the collection itself; on all ranks: it has another model,
-// plan or place in its sharding group), [ErrUnsupported], [ErrInvalidState], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout],
-// [ErrAborted]. Since 0.2.
+// plan or place in its sharding group), [ErrUnsupported], [ErrInvalidState], [ErrMismatch], [ErrOutOfMemory], [ErrDeviceError],
+// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.2.
 func (c *Collection) ContinueFrom(from *Collection) error {
 	return capi.Collection_continue_from(c.raw(), rawOf(from))
 }
@@ -1229,7 +1230,8 @@ func (c *Collection) WriteRows(table int, part TablePart, ids Tensor, values Ten
 //
 // Makes a mark: rows of this rank's boxes that change from now on are noted for it, until it is released. Changed
 // are rows that a step updates, a write writes or a sync of replicas averages; after the begin of a load all rows are.
-// A row that has not changed since the mark is not noted; one that is noted may have its old values. At most 8 marks of
+// A row that has not changed since the mark is not noted; one that is noted may have its old values. With REPLICA_SYNC
+// SHARDED a write of a state is noted on the rank that has it. At most 8 marks of
 // a collection are there at once; each reader has its own. A mark takes a bit per row of this rank's boxes (counted by
 // SHARDREC_STAT_BYTES_BUFFERS), all of them together one more in the device's memory, or the host's, where steps set
 // it. Who reads changes again and again makes the next mark, reads the rows since the one before, and releases that.

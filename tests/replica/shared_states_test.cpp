@@ -242,7 +242,7 @@ TEST(SharedStates, GoThroughCheckpointsIntoOtherPlansAndReplicasAndBack) {
   }
 }
 
-// What a commit that is written in the background holds is as it was when it began.
+// What a commit that is written in the background holds is as it was when it began, of a delta too.
 TEST(SharedStates, StayAsTheyWereInACommitInTheBackgroundAndDeltasHaveWhatHasChanged) {
   const SharedTest here;
   for (size_t r = 0; r < std::size(kSharedStateRuns); ++r) {
@@ -280,7 +280,14 @@ TEST(SharedStates, StayAsTheyWereInACommitInTheBackgroundAndDeltasHaveWhatHasCha
       SR_OK(shardrec_collection_write_range(shared.tables(), 0, SHARDREC_TABLE_STATE, 40, rows,
                                             &written));
       commit(3, 1);
-      for (int64_t step = 0; step < 4; ++step) {
+      train_shared(shared, number, 3, 53);
+      saved.push_back(shared_parts(shared, run.optimizer));
+      int32_t delta = 0;
+      SR_OK(shardrec_checkpoint_commit_delta_begin(checkpoint, 4, nullptr, &delta));
+      EXPECT_EQ(delta, 1);
+      train_shared(shared, number, 5, 53);  // the same rows, while they are written
+      SR_OK(shardrec_checkpoint_commit_wait(checkpoint, -1, &done));
+      for (int64_t step = 0; step < 5; ++step) {
         SR_OK(shardrec_checkpoint_open(checkpoint, step));
         SR_OK(shardrec_checkpoint_load(checkpoint, nullptr));
         EXPECT_EQ(shared_parts(shared, run.optimizer), saved[static_cast<size_t>(step)])

@@ -25,6 +25,9 @@
  * are, whoever asks; checkpoints have one copy of each, as any other has, and load under other plans and ways of
  * REPLICA_SYNC. After an error in the step the mesh is dead, as in any collective.
  *
+ * Tables that want different numbers of replicas are in collections of their own, on meshes of different sizes over one
+ * communicator: a step goes through each, and a checkpoint has them in one commit.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_MESH_H
 #define SHARDREC_MESH_H

@@ -1080,12 +1080,13 @@ impl Collection {
     /// rates and frozen flags go along; gradients that wait for their step (SHARDREC_UPDATE_ACCUMULATE) do not.
     /// UNSUPPORTED on all ranks: one of the collections has REPLICA_SYNC SHARDED, whose states have no copies.
     /// INVALID_STATE: no group is whole, told on all ranks with a RANK that is not; a backward of `from` is under way on a
-    /// thread of the library; as [`Collection::replica_fill`](crate::Collection::replica_fill). After errors other than a handle's, INVALID_STATE,
+    /// thread of the library; as [`Collection::replica_fill`](crate::Collection::replica_fill). After OUT_OF_MEMORY and DEVICE_ERROR that all ranks get
+    /// the tables are filled in part, until a load fills them; after errors other than these, a handle's, INVALID_STATE,
     /// UNSUPPORTED and INVALID_ARGUMENT this rank's groups are dead.
     /// Collective over the mesh, or without one over the communicator, blocking (setup deadline). Errors: INVALID_HANDLE,
     /// CLOSED, BUSY (also of from), INVALID_ARGUMENT (from is the collection itself; on all ranks: it has another model,
-    /// plan or place in its sharding group), UNSUPPORTED, INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,
-    /// ABORTED. Since 0.2.
+    /// plan or place in its sharding group), UNSUPPORTED, INVALID_STATE, MISMATCH, OUT_OF_MEMORY, DEVICE_ERROR,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.2.
     pub fn continue_from(&mut self, from: Option<&Collection>) -> Result<()> {
         check(unsafe { sys::shardrec_collection_continue_from(self.0, from.map_or(std::ptr::null_mut(), |handle| handle.0)) })
     }
@@ -1168,7 +1169,8 @@ impl Collection {
 
     /// Makes a mark: rows of this rank's boxes that change from now on are noted for it, until it is released. Changed
     /// are rows that a step updates, a write writes or a sync of replicas averages; after the begin of a load all rows are.
-    /// A row that has not changed since the mark is not noted; one that is noted may have its old values. At most 8 marks of
+    /// A row that has not changed since the mark is not noted; one that is noted may have its old values. With REPLICA_SYNC
+    /// SHARDED a write of a state is noted on the rank that has it. At most 8 marks of
     /// a collection are there at once; each reader has its own. A mark takes a bit per row of this rank's boxes (counted by
     /// SHARDREC_STAT_BYTES_BUFFERS), all of them together one more in the device's memory, or the host's, where steps set
     /// it. Who reads changes again and again makes the next mark, reads the rows since the one before, and releases that.
