@@ -63,6 +63,19 @@ void require_all_states(const embedding::Collection& tables) {
              " that none of them is whole alone: load a checkpoint");
 }
 
+// Behind it the rows are as operations have left them, also where the end of their communicator has broken off messages
+// between devices: updates have changed nothing from there on.
+void wait_for_operations(embedding::Collection& from) {
+  try {
+    from.synchronize();
+  } catch (const core::Error& error) {
+    const shardrec_status status = error.status();
+    const bool ended =
+        status == SHARDREC_ABORTED || status == SHARDREC_PEER_FAILED || status == SHARDREC_TIMEOUT;
+    if (!ended) throw;
+  }
+}
+
 Brought brought_by(const EarlierTables& from, int group) {
   Brought out{.group = group};
   if (from.tables == nullptr) return out;
@@ -94,7 +107,7 @@ class Continuation {
         require_all_states(*from_.tables);
         require_alike(to_, *from_.tables);
         from_.tables->require_no_backward();
-        from_.tables->synchronize();
+        wait_for_operations(*from_.tables);
       }
       to_.require_no_snapshot(operation_.name);
       own = brought_by(from_, group_);

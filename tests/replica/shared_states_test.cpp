@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <latch>
 #include <random>
 #include <string>
 #include <utility>
@@ -356,12 +357,14 @@ TEST(SharedStates, AreLeftAloneByAFillOfWeightsAndByTheirCheck) {
 
 TEST(SharedStates, EndWithTheMeshWhereAReplicaIsGone) {
   for (const bool in_background : {false, true}) {
+    std::latch forward(6);  // of all ranks: what the abort ends is the step
     run_ranks(6, 6, [&](int number, shardrec_comm* comm) {
       MeshRank shared(comm, SharedRun{}.as(SHARDREC_REPLICA_SYNC_SHARDED));
       shared.create();
-      SR_OK(shared.status());
+      SR_EXPECT_OK(shared.status());
       train_shared(shared, number, 2);
-      SR_OK(shared.prepare_step(number, 1));
+      SR_EXPECT_OK(shared.prepare_step(number, 1));
+      forward.arrive_and_wait();
       if (number == 5) {
         SR_OK(shardrec_comm_abort(comm, "gone"));
         return;
