@@ -299,6 +299,49 @@ TEST(SharedStates, StayAsTheyWereInACommitInTheBackgroundAndDeltasHaveWhatHasCha
   }
 }
 
+// What scorers take has no states: a load has those of the whole checkpoint behind it, where it is told so.
+TEST(SharedStates, AreLeftOutOfDeltasForScorers) {
+  const SharedTest here;
+  for (size_t r = 0; r < std::size(kSharedStateRuns); ++r) {
+    const SharedRun& run = kSharedStateRuns[r];
+    run_ranks(run.world, run.world, [&](int number, shardrec_comm* comm) {
+      SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));
+      MeshRank shared(comm, run.as(SHARDREC_REPLICA_SYNC_SHARDED));
+      shared.create();
+      SR_OK(shared.status());
+      shardrec_options* options = nullptr;
+      SR_OK(shardrec_options_create(SHARDREC_OPTIONS_CHECKPOINT, &options));
+      SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DELTA_STATES, 0));
+      shardrec_checkpoint* checkpoint = nullptr;
+      const std::string name = here.run("scored" + std::to_string(r));
+      SR_OK(shardrec_checkpoint_create(comm, name.c_str(), options, &checkpoint));
+      shardrec_options_destroy(&options);
+      SR_OK(shardrec_checkpoint_add_collection(checkpoint, "tables", shared.tables()));
+      train_shared(shared, number, 6);
+      int32_t delta = 0;
+      SR_OK(shardrec_checkpoint_commit_delta(checkpoint, 0, nullptr, &delta));
+      auto expected = shared_parts(shared, run.optimizer);  // with the states of the whole one
+      train_shared(shared, number, 3, 47);
+      SR_OK(shardrec_checkpoint_commit_delta(checkpoint, 1, nullptr, &delta));
+      EXPECT_EQ(delta, 1);
+      train_shared(shared, number, 3, 53);
+      expected[0] = shared_parts(shared, run.optimizer)[0];
+      SR_OK(shardrec_checkpoint_commit_delta_begin(checkpoint, 2, nullptr, &delta));
+      EXPECT_EQ(delta, 1);
+      train_shared(shared, number, 5, 53);
+      int32_t done = 0;
+      SR_OK(shardrec_checkpoint_commit_wait(checkpoint, -1, &done));
+      SR_OK(shardrec_checkpoint_open(checkpoint, 2));
+      char* report = nullptr;
+      SR_OK(shardrec_checkpoint_load_partial(checkpoint, R"({"version": 1, "state": "base"})",
+                                             nullptr, &report));
+      shardrec_text_free(report);
+      EXPECT_EQ(shared_parts(shared, run.optimizer), expected);
+      shardrec_checkpoint_destroy(&checkpoint);
+    });
+  }
+}
+
 TEST(SharedStates, AreOfRowsThatMarksNameOnEachReplica) {
   run_ranks(6, 6, [&](int number, shardrec_comm* comm) {
     MeshRank shared(comm, SharedRun{}.as(SHARDREC_REPLICA_SYNC_SHARDED));

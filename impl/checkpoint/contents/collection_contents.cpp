@@ -32,13 +32,14 @@ std::vector<BoxTensor> boxes_of(embedding::Collection& collection, embedding::Pi
   return boxes;
 }
 
-// The boxes are those of stored_pieces(), in its order.
+// The boxes are those of stored_pieces(), in its order. A list has boxes that are saved.
 void list_changes(embedding::Collection& collection, const embedding::RowMark& mark,
-                  CollectionContents& contents) {
+                  DeltaStates states, CollectionContents& contents) {
   const auto pieces = embedding::stored_pieces(collection.layout(), collection.shards(),
                                                embedding::PieceUse::kSave);
   std::vector<int32_t> list_of(collection.shards().size(), kAllRows);
   for (size_t i = 0; i < pieces.size(); ++i) {
+    if (states == DeltaStates::kLeftOut && pieces[i].part != SHARDREC_TABLE_WEIGHTS) continue;
     int32_t& list = list_of[pieces[i].shard];
     if (list == kAllRows) {
       list = static_cast<int32_t>(contents.lists.size());
@@ -86,7 +87,7 @@ CollectionContents contents_to_save(training::Tables& tables, const std::string&
 CollectionContents changes_to_save(training::Tables& tables, const std::string& name,
                                    const embedding::RowMark& mark, DeltaStates states) {
   CollectionContents contents = contents_to_save(tables, name);
-  if (!contents.boxes.empty()) list_changes(tables.collection(), mark, contents);
+  if (!contents.boxes.empty()) list_changes(tables.collection(), mark, states, contents);
   if (states == DeltaStates::kLeftOut) {
     std::erase_if(contents.boxes,
                   [](const BoxTensor& box) { return box.part != TablePart::kWeights; });
