@@ -90,8 +90,8 @@ class Collection {
   }
   // Or: the device has lost a part of a step.
   bool filled_in_part() const { return filled_in_part_ || backend_->has_lost(); }
-  // What writes rows that are of another state of the model than others says when it begins, and when all are written. An
-  // error in between leaves it begun.
+  // What writes rows, but for steps and loads, says when it begins on this rank, and when all are written, on each rank that
+  // takes part. An error in between leaves it begun.
   void begin_rewrite() noexcept { rewrites_ |= 1; }
   void end_rewrite() noexcept { rewrites_ = (rewrites_ | 1) + 1; }
   // Odd: begun, and not ended. Ranks with the same even number hold rows of the same state.
@@ -108,7 +108,7 @@ class Collection {
   void require_whole() const;
   // The same, for a call that takes part in exchanges: throws also what killed the communicator, as give_up() does.
   void check_before(const char* call) const;
-  // Of the tables as they are now; none: of nothing, on a rank that writes no rows. Its reader ends it. Throws
+  // Of the tables as they are now, as far as `of` says. Its reader ends it. Throws
   // INVALID_STATE where there is one already, OUT_OF_MEMORY.
   std::shared_ptr<Snapshot> take_snapshot(const SnapshotOf& of = {});
   // Throws INVALID_STATE while there is a snapshot.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/collective/agree.h"
@@ -12,7 +13,6 @@
 #include "compute/buffer.h"
 #include "compute/transfer_operations.h"
 #include "core/error.h"
-#include "embedding/tables/snapshot.h"
 #include "embedding/tables/stored_pieces.h"
 #include "training/replica_fill.h"
 
@@ -173,14 +173,12 @@ class Continuation {
     if (one.any == 0) {
       what = " brings none";
     } else if (one.whole == 0) {
-      what = " brings tables of which a sync, a fill or a load has written a part";
+      what = " brings tables of which a sync, a fill, a write or a load has written a part";
     } else if (one.step != first.step) {
       what = core::sentence(" is at step ", one.step, ", others of its sharding group at step ",
                             first.step);
     } else {
-      what =
-          " was reached by a sync that did not reach others of its sharding group, or not by one "
-          "that did";
+      what = " is before, or behind, a sync or a write that others of its sharding group are not";
     }
     throw comm::AgreedError(
         SHARDREC_INVALID_STATE,

@@ -22,7 +22,7 @@ struct ContinuedRanks {
 };
 
 // Collective over all ranks. A sharding group is whole where each of its ranks brings tables, and these are of one state
-// of the model: after the same step and the same sync. Where all groups are whole and at the same step, each rank gets
+// of the model: after the same step, sync and write. Where all groups are whole and at the same step, each rank gets
 // the tables that it brings; else all get those of the whole group with the highest step. With them go the number of steps and the training
 // settings; no gradient waits for its step. True: the replicas are equal now.
 // Throws, on all ranks alike, INVALID_ARGUMENT and DISAGREEMENT (a rank brings tables of another model, plan or place

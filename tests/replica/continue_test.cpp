@@ -284,6 +284,30 @@ TEST(ContinueFrom, IsUnsupportedWhereReplicasShareStates) {
   });
 }
 
+// A write that has come to some ranks of a group alone leaves them in different states.
+TEST(ContinueFrom, TellsRanksBeforeAWriteFromThoseBehindIt) {
+  run_ranks(2, 2, [&](int number, shardrec_comm* comm) {
+    MeshRank rank(comm, {.group = 2});
+    rank.create();
+    const auto rewrites = [&] {
+      return capi::enter(rank.tables(), capi::Access::kExclusive)->collection().rewrites();
+    };
+    const uint64_t before = rewrites();
+    std::vector<float> values(MeshRank::kDim, 0.5F);
+    const shardrec_tensor row = matrix(values.data(), 1, MeshRank::kDim);
+    // Of rank 1 alone, and both are behind it.
+    SR_OK(shardrec_collection_write_range(rank.tables(), 0, SHARDREC_TABLE_WEIGHTS, 3,
+                                          number == 1 ? 1 : 0, number == 1 ? &row : nullptr));
+    EXPECT_EQ(rewrites(), before + 2);
+    std::vector<int64_t> numbers = {5};
+    const shardrec_tensor ids = vector_of(numbers);
+    SR_OK(shardrec_collection_write_rows(rank.tables(), 0, SHARDREC_TABLE_WEIGHTS,
+                                         number == 0 ? &ids : nullptr,
+                                         number == 0 ? &row : nullptr));
+    EXPECT_EQ(rewrites(), before + 4);
+  });
+}
+
 // Without a mesh all ranks are one group.
 TEST(ContinueFrom, FillsACollectionWithoutAMesh) {
   run_ranks(2, 2, [&](int number, shardrec_comm* comm) {

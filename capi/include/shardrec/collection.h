@@ -239,7 +239,7 @@ SHARDREC_API shardrec_status shardrec_collection_replica_fill(shardrec_collectio
  * from: this rank's collection on the group before, whose communicator may be dead; NULL: this rank brings none. It is
  * only read, stays as it is, and may be destroyed afterwards; until then both take memory. Other options of the
  * collection (REPLICA_SYNC, DEVICE, SEED ...) may be others than before.
- * A sharding group is whole where all of its ranks bring tables after the same step and the same sync: a rank that ends
+ * A sharding group is whole where all of its ranks bring tables after the same step, sync and write: a rank that ends
  * between the steps of one group leaves the others whole. Where all groups of the new mesh are whole and at one step,
  * each keeps its own rows, and the next sync moves all of them, unless the replicas were equal; its mean is that of the
  * replicas that there are now. Else all groups get, bit for bit, the tables of the whole group with the highest step

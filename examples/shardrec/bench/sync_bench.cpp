@@ -93,9 +93,8 @@ SyncBench add_sync_bench(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "sync",
       "Averaging replicas of tables (2D parallel): all rows, those that were touched, and these "
-      "while steps are taken; and steps of replicas that all ranks train, with all optimizer "
-      "states "
-      "each, or with their share.");
+      "while steps are taken; and steps of replicas that all ranks train, each with all optimizer "
+      "states, or with its share.");
   const auto count = CLI::Range(int64_t{1}, int64_t{1} << 40);
   command->add_option("--tables", o.tables, "Tables")
       ->check(CLI::Range(1, 100000))

@@ -346,12 +346,14 @@ void write_rows(Collection& collection, const RowList& list, const core::Matrix&
         std::memcpy(&theirs, incoming[source].data(), sizeof theirs);
         blocks = std::max(blocks, theirs.blocks);
       }
+      collection.begin_rewrite();
       for (size_t source = 0; source < incoming.size(); ++source) {
         apply_write(collection, incoming[source], source, kName, blocks > 1 ? &writers : nullptr,
                     true);
       }
     }
     collection.ordered().settle();
+    collection.end_rewrite();
   });
 }
 

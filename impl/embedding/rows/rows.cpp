@@ -222,11 +222,13 @@ void write_rows(Collection& collection, const RowRange& range, const core::Matri
     const auto incoming = exchange_writes(collection, mine, values, kName);
     // All messages are checked before the first one is applied.
     for (const bool applying : {false, true}) {
+      if (applying) collection.begin_rewrite();
       for (size_t source = 0; source < incoming.size(); ++source) {
         apply_write(collection, incoming[source], source, kName, applying);
       }
     }
     collection.ordered().settle();
+    collection.end_rewrite();
   });
 }
 
